@@ -39,7 +39,8 @@ PointBatch batch_of(const model::RunId& run, const Shape& shape, int begin, Rand
     const double wave = std::sin(step * 2 * std::numbers::pi / 5000);
     for (std::uint32_t series = 0; series < batch.series.size(); ++series) {
       const double value = wave + random.uniform() + series % 7;
-      batch.points.push_back({series, {step, time, static_cast<double>(static_cast<float>(value))}});
+      batch.points.push_back(
+          {series, {step, time, static_cast<double>(static_cast<float>(value))}});
     }
   }
   return batch;

@@ -53,15 +53,16 @@ class ExternalAgent:
         """Queues the report. Only a fault waits, for a second at most."""
         self._session.deliver(report)
 
-    def finish(self) -> None:
-        """The rank has ended well, whatever becomes of its process."""
+    def finish(self, error: BaseException | str | None) -> None:
+        """The rank ends, whatever becomes of its process."""
         session = self._session
         self._finished += 1
         self._session = _Session(self._print_report, number=self._finished)
-        session.leave(_End())
+        session.leave(_End(_line_of(error)))
 
     def at_exit(self) -> None:
-        self._session.leave(_Leave(_last_error()))
+        # The interpreter keeps the exception that ends the program.
+        self._session.leave(_Leave(_line_of(getattr(sys, "last_value", None))))
 
     def reset_after_fork(self) -> None:
         """In a forked child: the connections belong to the parent, and locks may be held."""
@@ -132,6 +133,7 @@ class _Session:
                 self._presence.print_notes()
                 next_notes = time.monotonic() + _NOTES_EVERY
             self._send([each for each in entries if not isinstance(each, _Leave)])
+            self._queue.mark_sent()
             for leave in entries:
                 if isinstance(leave, _Leave):
                     has_ended = self._leave(leave)
@@ -163,7 +165,7 @@ class _Session:
         if self._presence is not None:
             self._presence.leave(leave.error)
             if is_end:
-                self._presence.end()
+                self._presence.end(1 if leave.error else 0)
         leave.is_done.set()
         return is_end
 
@@ -189,9 +191,6 @@ class _Leave:
 
 class _End(_Leave):
     """The rank ends, and its process may go on."""
-
-    def __init__(self) -> None:
-        super().__init__("")
 
 
 class _NoAgent(Exception):
@@ -242,10 +241,10 @@ class _Presence:
         except OSError:
             return  # the agent has ended
 
-    def end(self) -> None:
-        """As if the process had exited with code 0."""
+    def end(self, code: int) -> None:
+        """As if the process had exited with this code."""
         with contextlib.suppress(OSError):  # the agent has ended
-            self._socket.sendall(b"\0")
+            self._socket.sendall(bytes([code]))
         self.forget()
 
     def forget(self) -> None:
@@ -351,13 +350,13 @@ def own_rank() -> int:
     return 0
 
 
-def _last_error() -> str:
-    """The exception that ends the program; empty: none. The interpreter keeps it."""
-    error = getattr(sys, "last_value", None)
+def _line_of(error: BaseException | str | None) -> str:
+    """Empty: there is no error."""
     if error is None:
         return ""
-    lines = f"{type(error).__name__}: {error}".splitlines()
-    return lines[0][:_ERROR_CHARACTERS] if lines else ""
+    text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+    lines = text.strip().splitlines() or ["an error without a message"]
+    return lines[0][:_ERROR_CHARACTERS]
 
 
 def _send_exit_code(fd: int) -> None:

@@ -228,15 +228,18 @@ def event(what: str, step: int | None = None) -> None:
     _agent.deliver({"kind": "event", "step": at, "time_us": _now_us(), "text": what})
 
 
-def finish() -> None:
+def finish(error: BaseException | str | None = None) -> None:
     """Waits a few seconds at most until all reports of this rank are delivered, and ends the rank.
 
     A rank ends with its process, and needs no call. Call it where the process goes on or is killed
-    after the training, as in a notebook or a worker of Ray Train: the rank has then succeeded.
-    Later reports begin another run. Under ``lockstep run`` it only waits for tensors of a GPU.
+    after the training, as in a notebook or a worker of Ray Train. The rank has then succeeded, or
+    failed with this error. Later reports begin another run. Under ``lockstep run``, where the exit
+    code of the process counts, it only waits for tensors of a GPU.
     """
     _metrics.finish()
-    if _agent is not None:
+    if isinstance(_agent, ExternalAgent):
+        _agent.finish(error)
+    elif _agent is not None:
         _agent.finish()
 
 
@@ -300,6 +303,8 @@ def _number(name: str, value: Any) -> float | DeviceNumber:
     if is_device_tensor(value):
         return _device_number(name, value)
     try:
+        if getattr(value, "requires_grad", False):  # torch warns of its conversion
+            value = value.detach()
         return float(value)
     except (TypeError, ValueError, RuntimeError) as error:
         raise TypeError(f"metric '{name}' must be one number, got {value!r}") from error

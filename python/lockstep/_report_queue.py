@@ -68,9 +68,7 @@ class ReportQueue:
 
     def take(self, timeout: float | None = None) -> list[Any]:
         """The reports that wait; none after `timeout` seconds. Those taken before are now sent."""
-        for mark in self._taken_marks:
-            mark.set()
-        self._taken = []
+        self.mark_sent()
         self._wait(timeout)
         waiting = [self._reports.popleft() for _ in range(len(self._reports))]
         self._taken_marks = [each for each in waiting if isinstance(each, threading.Event)]
@@ -78,6 +76,13 @@ class ReportQueue:
         if waiting:
             self._idle_at = time.monotonic() + _IDLE_AFTER
         return self._taken
+
+    def mark_sent(self) -> None:
+        """The reports of the last take() are sent."""
+        for mark in self._taken_marks:
+            mark.set()
+        self._taken = []
+        self._taken_marks = []
 
     @property
     def has_started(self) -> bool:

@@ -260,6 +260,13 @@ def test_a_tensor_of_one_element_is_a_number() -> None:
     assert ended.stdout == "step 1  loss 0.5\n"
 
 
+def test_a_tensor_with_a_graph_is_a_number_of_which_torch_does_not_warn() -> None:
+    tensor = "torch.tensor(0.5, requires_grad=True)"
+    ended = run_program(f"import torch\nlockstep.log({{'loss': {tensor}}}, step=1)", None)
+    assert ended.stdout == "step 1  loss 0.5\n"
+    assert ended.stderr == ""
+
+
 def test_reporting_imports_no_torch() -> None:
     ended = run_program("import sys; print('torch' in sys.modules)", None)
     assert ended.stdout == "False\n"

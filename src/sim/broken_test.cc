@@ -306,7 +306,7 @@ TEST(Checks, FindAnEngineThatKillsTheWrongNode) {
 
 template <class Broken>
 std::string found_where_the_engine_places() {
-  return found({.engine_places = true, .wrap_engine = with_engine<Broken>()});
+  return found({.chosen_by = ChosenBy::engine, .wrap_engine = with_engine<Broken>()});
 }
 
 TEST(Checks, FindAnEngineThatNamesAnotherHost) {

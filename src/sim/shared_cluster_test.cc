@@ -15,7 +15,9 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 
 SimulationSetup shared_by_others(Duration downtime) {
-  return {.map = two_hosts(), .engine_places = true, .downtime = [downtime] { return downtime; }};
+  return {.map = two_hosts(), .chosen_by = ChosenBy::engine, .downtime = [downtime] {
+            return downtime;
+          }};
 }
 
 // The daemon dies at the boundary, also between a submission and its answer, and no run notices.

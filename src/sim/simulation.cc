@@ -18,9 +18,13 @@ constexpr int kTicksBetweenQueueChecks = 16;  // ticks
 constexpr int kRunsMin = 8;
 constexpr int kRunsMax = 20;
 constexpr std::uint64_t kJoiningSeeds = 4;  // each fourth seed has hosts that join
-// Seeds whose engine chooses the hosts, and that have a bound of jobs that counts.
+// Seeds whose engine chooses all hosts, or some, and that have a bound of jobs that counts.
 constexpr int kPercentOfPlacingEngines = 20;  // of the seeds without joining hosts
+constexpr int kPercentOfBothEngines = 20;     // of the rest of these
 constexpr int kPercentOfFewJobs = 50;
+// The names of SimEngine and PlacingEngine.
+constexpr std::string_view kPlainEngine = "simulated";
+constexpr std::string_view kClusterEngine = "shared";
 
 // One or two pods with four to eight hosts in all, of one kind or of several.
 map::ClusterMap any_map(SeededRandom random) {
@@ -36,6 +40,30 @@ map::ClusterMap any_map(SeededRandom random) {
       leaf.hosts.push_back(host_with(format("{}{}", static_cast<char>('a' + pod), i), numbers));
     }
   }
+  return map;
+}
+
+// A pod of each engine. Some runs fit only on the hosts of one of them.
+map::ClusterMap any_map_of_two_engines(SeededRandom random) {
+  map::ClusterMap map;
+  for (const std::string_view engine : {kPlainEngine, kClusterEngine}) {
+    map::Pod& pod = map.pods.emplace_back();
+    pod.engine = engine;
+    map::Leaf& leaf = pod.leaves.emplace_back();
+    const int devices = random.from_to(2, 4), count = random.from_to(2, 4);
+    for (int i = 0; i < count; ++i) {
+      std::vector<int> numbers(static_cast<std::size_t>(devices));
+      std::iota(numbers.begin(), numbers.end(), 0);
+      leaf.hosts.push_back(
+          host_with(format("{}{}", engine == kPlainEngine ? 'a' : 'b', i), numbers));
+      leaf.hosts.back().labels.emplace("engine", engine);
+    }
+  }
+  return map;
+}
+
+map::ClusterMap map_of_engine(map::ClusterMap map, std::string_view engine) {
+  std::erase_if(map.pods, [&](const map::Pod& pod) { return pod.engine != engine; });
   return map;
 }
 
@@ -58,20 +86,22 @@ map::ClusterMap any_machines(SeededRandom random) {
 // In seeds that a test or the setup does not decide.
 bool do_hosts_join(const SimulationSetup& setup) {
   if (setup.hosts_join) return *setup.hosts_join;
-  return !setup.map && !setup.wrap_engine && !setup.engine_places &&
-         setup.seed % kJoiningSeeds == 0;
+  return !setup.map && !setup.wrap_engine && !setup.chosen_by && setup.seed % kJoiningSeeds == 0;
 }
 
-bool does_engine_place(const SimulationSetup& setup) {
-  if (setup.engine_places) return *setup.engine_places;
-  return !setup.map && !setup.wrap_engine && !do_hosts_join(setup) &&
-         SeededRandom(setup.seed, "who places").percent(kPercentOfPlacingEngines);
+ChosenBy chosen_by(const SimulationSetup& setup) {
+  if (setup.chosen_by) return *setup.chosen_by;
+  if (setup.map || setup.wrap_engine || do_hosts_join(setup)) return ChosenBy::lockstep;
+  if (SeededRandom(setup.seed, "who places").percent(kPercentOfPlacingEngines))
+    return ChosenBy::engine;
+  return SeededRandom(setup.seed, "both place").percent(kPercentOfBothEngines) ? ChosenBy::both
+                                                                               : ChosenBy::lockstep;
 }
 
 model::Settings settings_of(const SimulationSetup& setup) {
   model::Settings settings = setup.settings;
   SeededRandom random(setup.seed, "jobs of the engine");
-  if (does_engine_place(setup) && random.percent(kPercentOfFewJobs))
+  if (chosen_by(setup) != ChosenBy::lockstep && random.percent(kPercentOfFewJobs))
     settings.slurm_jobs_max = random.from_to(2, 6);
   return settings;
 }
@@ -79,7 +109,8 @@ model::Settings settings_of(const SimulationSetup& setup) {
 map::ClusterMap map_of(const SimulationSetup& setup) {
   if (setup.map) return *setup.map;
   if (do_hosts_join(setup)) return any_machines(SeededRandom(setup.seed, "machines"));
-  return any_map(SeededRandom(setup.seed, "map"));
+  const SeededRandom random(setup.seed, "map");
+  return chosen_by(setup) == ChosenBy::both ? any_map_of_two_engines(random) : any_map(random);
 }
 
 // The daemon's policy with shorter checkpoint intervals, since runs take about a minute.
@@ -102,10 +133,11 @@ host::Keys simulated_keys() {
 Simulation::Simulation(const SimulationSetup& setup)
     : seed_(setup.seed),
       hosts_join_(do_hosts_join(setup)),
-      engine_places_(does_engine_place(setup)),
+      chosen_by_(chosen_by(setup)),
       settings_(settings_of(setup)),
       context_(setup.trace),
       map_(map_of(setup)),
+      hosts_of_cluster_(chosen_by_ == ChosenBy::both ? map_of_engine(map_, kClusterEngine) : map_),
       truth_(context_, durable_, simulated_policy().checkpoint_interval),
       training_(context_, truth_, setup.seed),
       network_(context_, truth_, setup.seed,
@@ -114,8 +146,9 @@ Simulation::Simulation(const SimulationSetup& setup)
       history_(crash_points_, setup.seed),
       engine_({context_, crash_points_, hosts_, network_, truth_}, setup.seed),
       joined_engine_(context_, crash_points_, truth_, setup.settings.host_silent_after),
-      cluster_(map_, {context_, hosts_, truth_, engine_.faults()}, setup.seed),
+      cluster_(hosts_of_cluster_, {context_, hosts_, truth_, engine_.faults()}, setup.seed),
       placing_engine_({context_, crash_points_, cluster_, truth_, engine_.faults()}, setup.seed),
+      both_engines_(chosen_by_ == ChosenBy::both ? make_both_engines() : nullptr),
       daemon_(
           context_, crash_points_, controller_setup(setup),
           setup.downtime ? setup.downtime : [this] { return faults_.downtime(); }),
@@ -134,9 +167,10 @@ Simulation::Simulation(const SimulationSetup& setup)
       invariants_(context_, truth_, simulated_policy()),
       promises_(context_, simulated_policy().overhead) {
   durable_.hosts_make_map = hosts_join_;
-  durable_.engine_places = engine_places_;
+  if (has_placing_engine()) durable_.engine = engine_of_daemon().name();
+  durable_.placing_engine = placing_engine_name();
   durable_.settings = settings_;
-  if (engine_places_) truth_.placement().set_cluster(cluster_, std::string(placing_engine_.name()));
+  if (has_placing_engine()) truth_.placement().set_cluster(cluster_, placing_engine_name());
   if (!hosts_join_) durable_.map = map_;
   truth_.hosts().set_engine([this] { return joined_engine_.of_daemon().list().value(); });
   set_log_sink([this](LogLevel, std::string_view line) { context_.trace("log", "{}", line); });
@@ -144,8 +178,21 @@ Simulation::Simulation(const SimulationSetup& setup)
 
 Simulation::~Simulation() { set_log_sink({}); }
 
+// They see different hosts.
+std::unique_ptr<engine::CompositeEngine> Simulation::make_both_engines() {
+  engine_.leave_out(hosts_of_cluster_);
+  return engine::CompositeEngine::create(
+             {{engine_, map_of_engine(map_, kPlainEngine)}, {placing_engine_, hosts_of_cluster_}})
+      .value();
+}
+
+std::string Simulation::placing_engine_name() const {
+  return has_placing_engine() ? std::string(placing_engine_.name()) : "";
+}
+
 engine::Engine& Simulation::engine_of_daemon() {
-  if (engine_places_) return placing_engine_;
+  if (both_engines_) return *both_engines_;
+  if (has_placing_engine()) return placing_engine_;
   return hosts_join_ ? static_cast<engine::Engine&>(joined_engine_) : engine_;
 }
 
@@ -162,14 +209,14 @@ controller::ControllerSetup Simulation::controller_setup(const SimulationSetup& 
           .policy = simulated_policy(),
           .settings = settings_,
           .hosts_make_map = hosts_join_,
-          .engine_places = engine_places_};
+          .placing_engine = placing_engine_name()};
 }
 
 void Simulation::begin() {
   daemon_.on_tick([this] { after_tick(); });
   daemon_.start();
   if (hosts_join_) joined_hosts_.begin();
-  if (engine_places_) cluster_.begin();
+  if (has_placing_engine()) cluster_.begin();
 }
 
 SimulationOutcome Simulation::run() {
@@ -177,7 +224,7 @@ SimulationOutcome Simulation::run() {
   begin();
   faults_.begin();
   if (hosts_join_) host_faults_.begin();
-  if (engine_places_) cluster_faults_.begin();
+  if (has_placing_engine()) cluster_faults_.begin();
   operators_.begin();
   budgets_.begin();
   people_.begin(kFaultTime);
@@ -229,7 +276,8 @@ bool Simulation::is_well() {
 }
 
 bool Simulation::is_engine_well() const {
-  if (engine_places_) return placing_engine_.is_well();
+  if (has_placing_engine() && !placing_engine_.is_well()) return false;
+  if (chosen_by_ == ChosenBy::engine) return true;
   return hosts_join_ ? joined_hosts_.is_well() && !engine_.faults().any() : engine_.is_well();
 }
 

@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 
+#include "platform/engine/composite_engine.h"
 #include "sim/checks/deadline_checker.h"
 #include "sim/checks/invariant_checker.h"
 #include "sim/checks/queue_promise_checker.h"
@@ -31,15 +32,19 @@
 
 namespace lockstep::sim {
 
+// Lockstep or its engine chooses the hosts of runs. both: there are two engines, each with hosts of
+// its own, and one of them chooses.
+enum class ChosenBy { lockstep, engine, both };
+
 struct SimulationSetup {
   std::uint64_t seed = 1;
   TraceSink trace{};
   std::optional<map::ClusterMap> map{};  // absent: one chosen by the seed
   // The hosts of the map join and leave; absent: so it is in a quarter of the seeds.
   std::optional<bool> hosts_join{};
-  // The engine chooses the hosts, in a cluster that others use too; absent: so it is in 15 % of the
-  // seeds.
-  std::optional<bool> engine_places{};
+  // An engine chooses in a cluster that others use too. Absent: it has all hosts in 15 % of the
+  // seeds, and a part of them in 12 %.
+  std::optional<ChosenBy> chosen_by{};
   std::function<Duration()> downtime{};  // of a daemon that died; empty: chosen by the seed
   // Let tests put a wrapper between the controller and the simulated store or engine, to check that
   // its errors are found. The returned object must outlive the simulation.
@@ -91,7 +96,10 @@ class Simulation {
 
  private:
   controller::ControllerSetup controller_setup(const SimulationSetup& setup);
+  bool has_placing_engine() const { return chosen_by_ != ChosenBy::lockstep; }
   engine::Engine& engine_of_daemon();
+  std::unique_ptr<engine::CompositeEngine> make_both_engines();
+  std::string placing_engine_name() const;
   bool is_idle() const;
   bool is_well();
   bool is_engine_well() const;
@@ -100,11 +108,12 @@ class Simulation {
 
   const std::uint64_t seed_;
   const bool hosts_join_;
-  const bool engine_places_;
+  const ChosenBy chosen_by_;
   const model::Settings settings_;
   SimContext context_;
   model::State durable_;
-  const map::ClusterMap map_;  // if hosts join: of all machines that there are
+  const map::ClusterMap map_;               // if hosts join: of all machines that there are
+  const map::ClusterMap hosts_of_cluster_;  // those among which the engine chooses
   CrashPoints crash_points_{context_};
   GroundTruth truth_;
   Training training_;
@@ -116,6 +125,7 @@ class Simulation {
   JoinedEngine joined_engine_;
   SharedCluster cluster_;
   PlacingEngine placing_engine_;
+  std::unique_ptr<engine::CompositeEngine> both_engines_;  // if there are two
   Daemon daemon_;
   JoinedHosts joined_hosts_;
   FaultInjector faults_;

@@ -42,35 +42,53 @@ struct FoundSeed {
   std::uint64_t seed = 0;
   std::optional<bool> hosts_join{};
   std::string_view fault{};  // that it found
-  std::optional<bool> engine_places{};
+  std::optional<ChosenBy> chosen_by{};
 };
 
 constexpr FoundSeed kFoundSeeds[] = {
-    {5777, {}, "a late report of an adopted attempt made its time-out a failed launch"},
-    {9147, {}, "a late report shows a rank as stopped, and it has been resumed"},
+    {5777,
+     {},
+     "a late report of an adopted attempt made its time-out a failed launch",
+     ChosenBy::lockstep},
+    {9147,
+     {},
+     "a late report shows a rank as stopped, and it has been resumed",
+     ChosenBy::lockstep},
     {126, true, "a node found again while its attempt drains held its devices too briefly"},
     {605, true, "a node found again held devices by their former numbers"},
     {2052, true, "a given-up node of an adopted attempt held its devices without end"},
     {4538, true, "a large debug run waits behind a small one of the debug share"},
     {5001, true, "an operator stops an orphan, and removes its host as lost"},
     {7169, true, "the store is replaced between the start command and the start"},
-    {86, {}, "a job's first host fails after its ranks ended, and another host is blamed", true},
-    {92, {}, "a run is extended while its agent ends it at its time limit", true},
-    {143, {}, "a job's first host fails after its ranks ended, and is not blamed", true},
-    {1722, {}, "an older store is put back while an attempt waits to be submitted", true},
-    {2400, {}, "a job's first host fails after its ranks ended and another agent stopped", true},
+    {86,
+     {},
+     "a job's first host fails after its ranks ended, and another host is blamed",
+     ChosenBy::engine},
+    {92, {}, "a run is extended while its agent ends it at its time limit", ChosenBy::engine},
+    {143,
+     {},
+     "a job's first host fails after its ranks ended, and is not blamed",
+     ChosenBy::engine},
+    {1722,
+     {},
+     "an older store is put back while an attempt waits to be submitted",
+     ChosenBy::engine},
+    {2400,
+     {},
+     "a job's first host fails after its ranks ended and another agent stopped",
+     ChosenBy::engine},
 };
 
 TEST(World, HoldsForSeedsThatFoundAFault) {
   for (const FoundSeed& found : kFoundSeeds) {
-    const SimulationOutcome verdict = Simulation({.seed = found.seed,
-                                                  .hosts_join = found.hosts_join,
-                                                  .engine_places = found.engine_places})
-                                          .run();
+    const SimulationOutcome verdict =
+        Simulation(
+            {.seed = found.seed, .hosts_join = found.hosts_join, .chosen_by = found.chosen_by})
+            .run();
     EXPECT_FALSE(verdict.violation)
         << "seed " << found.seed << (found.hosts_join ? " --hosts-join" : "")
-        << (found.engine_places ? " --engine-places: " : ": ") << *verdict.violation
-        << "\nit once found: " << found.fault;
+        << (found.chosen_by == ChosenBy::engine ? " --engine-places all: " : ": ")
+        << *verdict.violation << "\nit once found: " << found.fault;
   }
 }
 

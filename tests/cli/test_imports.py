@@ -231,6 +231,13 @@ print(json.dumps([[i.step, i.index, i.caption, i.sha256, len(i.read()) == i.size
 # --- OpenTelemetry ---
 
 
+def histograms(cluster: Cluster, run: str) -> list[dict[str, Any]]:
+    answer = call(
+        cluster, "GET", f"/api/v1/runs/{run}/histograms", headers=bearer(user_token(cluster))
+    )
+    return list(answer.json()["histograms"])
+
+
 def gauge(name: str, value: float, step: int, **resource: Any) -> bytes:
     def attributes(values: dict[str, Any]) -> list[dict[str, Any]]:
         return [{"key": key, "value": {"stringValue": str(each)}} for key, each in values.items()]
@@ -305,10 +312,46 @@ def test_the_exporter_of_opentelemetry_makes_a_run_of_its_service(cluster: Clust
     )
     meter = provider.get_meter("test")
     meter.create_counter("tokens").add(5, {"lockstep.step": 12, "split": "train"})
-    meter.create_histogram("seconds").record(0.5)
+    for value in (0.5, 7, 8):
+        meter.create_histogram("seconds").record(value, {"lockstep.step": 12})
     provider.force_flush()
     provider.shutdown()
     [run] = json.loads(cluster.ok("ps", "--json"))["runs"]
     assert run["name"] == "trainer"
     assert points(cluster, run["id"], "tokens{split=train}", "--rank", "3") == [(12, 5.0)]
-    assert [value for _, value in points(cluster, run["id"], "seconds.sum", "--rank", "3")] == [0.5]
+    sums = points(cluster, run["id"], "seconds.sum", "--rank", "3")
+    assert [value for _, value in sums] == [15.5]
+    [seconds] = histograms(cluster, run["id"])
+    assert (seconds["name"], seconds["rank"]) == ("seconds", 3)
+    bins = zip(seconds["edges"], seconds["edges"][1:], seconds["counts"], strict=False)
+    assert [each for each in bins if each[2]] == [(0, 5, 1), (5, 10, 2)]
+
+
+def test_exponential_histograms_of_the_exporter_are_histograms_of_the_run(cluster: Cluster) -> None:
+    exporters = pytest.importorskip(
+        "opentelemetry.exporter.otlp.proto.http.metric_exporter",
+        reason="needs opentelemetry-exporter-otlp-proto-http",
+    )
+    from opentelemetry.sdk.metrics import Histogram, MeterProvider
+    from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+    from opentelemetry.sdk.metrics.view import ExponentialBucketHistogramAggregation
+
+    exporter = exporters.OTLPMetricExporter(
+        endpoint=f"{cluster.url()}/v1/metrics",
+        headers={"authorization": f"Bearer {user_token(cluster)}"},
+        preferred_aggregation={Histogram: ExponentialBucketHistogramAggregation()},
+    )
+    provider = MeterProvider(
+        [PeriodicExportingMetricReader(exporter, export_interval_millis=3_600_000)]
+    )
+    latency = provider.get_meter("test").create_histogram("latency")
+    for value in (0.0, 1.5, 3.0, 100.0):
+        latency.record(value, {"lockstep.step": 12})
+    provider.force_flush()
+    provider.shutdown()
+    [run] = json.loads(cluster.ok("ps", "--json"))["runs"]
+    [found] = histograms(cluster, run["id"])
+    assert sum(found["counts"]) == 4
+    for value in (0.0, 1.5, 3.0, 100.0):
+        bins = zip(found["edges"], found["edges"][1:], found["counts"], strict=False)
+        assert any(low <= value <= high and count for low, high, count in bins), value

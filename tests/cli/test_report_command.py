@@ -49,3 +49,14 @@ def test_a_wrong_call_says_what_to_write(
     ended = cluster.command("report", *words)
     assert ended.returncode != 0
     assert message in ended.stderr
+
+
+def test_a_report_of_a_project_that_does_not_exist_is_refused(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    file = tmp_path / "findings.md"
+    file.write_text(TEXT)
+    ended = cluster.command("report", "save", str(file), "--project", "nowhere")
+    assert ended.returncode != 0
+    assert "there is no project nowhere; `lockstep project ls` lists them" in ended.stderr
+    assert "nowhere" not in cluster.ok("report", "ls")

@@ -241,7 +241,7 @@ PLACE = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 29500}
 
 
 def deepspeed_variables(rank: int) -> dict[str, object]:
-    """As deepspeed/launcher/launch.py of DeepSpeed 0.18.9 sets them."""
+    """As deepspeed/launcher/launch.py of DeepSpeed 0.18 and 0.19 sets them."""
     host = {"WORLD_SIZE": 2, "CROSS_RANK": 0, "CROSS_SIZE": 1, "LOCAL_SIZE": 2}
     return {**PLACE, **host, "RANK": rank, "LOCAL_RANK": rank}
 
@@ -361,9 +361,18 @@ def test_a_rank_that_finishes_has_succeeded_even_if_its_process_is_killed(job: J
     assert rank.poll() is None
     rank.kill()
     again = TRAIN.format(rank=0) + "lockstep.finish()\n" + TRAIN.format(rank=0).partition("\n")[2]
-    assert job.output(again)[1].count("this run is ") == 2
+    told = job.output(again)[1]
+    assert told.count("this run is ") == told.count("\n") == 2
     assert len(losses(job.cluster, job.cluster.ended("default/2")["id"])[0]) == 3
     assert len(losses(job.cluster, job.cluster.ended("default/3")["id"])[0]) == 3
+
+
+@pytest.mark.parametrize("error", ["ValueError('bad loss')", "'ValueError: bad loss'"])
+def test_a_rank_that_finishes_with_an_error_has_failed(job: Job, error: str) -> None:
+    assert job.output(TRAIN.format(rank=0) + f"lockstep.finish({error})")[1].count("\n") == 1
+    view = job.cluster.ended("default/1")
+    assert view["state"] == "failed"
+    assert view["reason"].endswith("exited with code 1; rank 0: ValueError: bad loss")
 
 
 def test_reports_wait_for_a_daemon_that_is_away(idle: Cluster, stack: ExitStack) -> None:

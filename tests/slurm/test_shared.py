@@ -168,12 +168,7 @@ def test_without_the_option_a_restarted_daemon_leaves_the_hosts_of_its_jobs_alon
     assert shared.ended(large)["state"] == "succeeded"
 
 
-def test_shared_partitions_are_for_slurm_alone(waiting: SlurmCluster) -> None:
-    shared = ("--shared", str(waiting.shared))
+def test_shared_partitions_are_those_of_slurm(waiting: SlurmCluster) -> None:
     done = waiting.command("serve", "--slurm-shared")
     assert done.returncode == 2
     assert "are for --engine slurm" in done.stderr
-    engines = ("--engine", "local", "--engine", "slurm")
-    done = waiting.command("serve", *engines, *shared, "--slurm-shared")
-    assert done.returncode == 2
-    assert "leave out the other engines" in done.stderr

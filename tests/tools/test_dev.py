@@ -56,8 +56,8 @@ def test_a_check_that_there_is_not_is_refused_before_anything_is_set_up() -> Non
         ended = dev("check", *words)
         assert ended.returncode == 2
         assert ended.stderr.startswith(
-            "dev: check wants asan, tsan, clang, tidy, fuzz, upgrade, hosts, kubernetes or torch "
-            "VERSION;"
+            "dev: check wants asan, tsan, clang, tidy, fuzz, upgrade, hosts, launchers, kubernetes "
+            "or torch VERSION;"
         )
 
 

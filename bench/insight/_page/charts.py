@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 import statistics
 import subprocess
 import time
+from pathlib import Path
 
 from _contest.contest import BUILD
 from _insight.daemon import Daemon
 from playwright.sync_api import Browser, Page
 
-from _page.chromium import new_context, url_of
+from _page.chromium import new_context, processor_seconds, url_of
 from _page.rows import say, say_rate
 
 METRICS = 50
@@ -85,10 +88,34 @@ def make_run(daemon: Daemon, steps: int) -> str:
     wait_for_end(daemon, run)
     daemon.stop()
     shape = [str(METRICS), str(RANKS), str(steps)]
-    write = [WRITER, daemon.home / "series", run, *shape]
+    write = [WRITER, daemon.home / "series", name_in_series(daemon.home, run), *shape]
     subprocess.run(write, check=True, timeout=WRITE_SECONDS)
     daemon.start()
+    wait_for_rest(daemon)
     return run
+
+
+def wait_for_rest(daemon: Daemon) -> None:
+    """Until the daemon has sealed and merged the points."""
+    process = int(json.loads((daemon.home / "daemon.json").read_text())["pid"])
+    end = time.monotonic() + 600
+    while time.monotonic() < end:
+        used = processor_seconds(process)
+        time.sleep(3)
+        if processor_seconds(process) - used < 0.1:
+            return
+    raise RuntimeError("the daemon is not at rest")
+
+
+def name_in_series(home: Path, run: str) -> str:
+    """The run's name in the series store has the generation of its first node."""
+    project, _, number = run.partition("/")
+    with contextlib.closing(sqlite3.connect(home / "lockstep.db")) as database:
+        [generation] = database.execute(
+            "select generation from run_counters where project = ? and number = ?",
+            (project, number),
+        ).fetchone()
+    return f"{project}.{generation}/{number}" if generation else run
 
 
 def zoom_rate(page: Page, steps: int) -> float:

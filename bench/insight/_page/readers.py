@@ -24,7 +24,7 @@ PROCESSES = 5
 
 @dataclass(frozen=True)
 class Recording:
-    """What a page asked for: (seconds since the begin, target), for `span` seconds."""
+    """Requests of a page as (seconds since the begin, target), for `span` seconds."""
 
     requests: list[tuple[float, str]]
     span: float

@@ -34,6 +34,7 @@
 #include "platform/client/client.h"
 #include "platform/controller/controller.h"
 #include "platform/core/model/settings/settings.h"
+#include "platform/core/model/slurm_request.h"
 #include "platform/engine/composite_engine.h"
 #include "platform/engine/hosts/hosts_engine.h"
 #include "platform/engine/k8s/k8s_engine.h"
@@ -262,7 +263,7 @@ controller::ControllerSetup controller_setup(DaemonContext& ground, const ServeC
           .settings = settings,
           .home_is_copy = ground.home_place == host::HomeIdentity::copied,
           .hosts_make_map = ground.hosts_engine != nullptr,
-          .engine_places = shares_slurm(served),
+          .placing_engine = shares_slurm(served) ? std::string(model::kSlurmEngine) : "",
           .shared = shared_folder_of_runs(ground, served),
           .secret_value = [&ground](const std::string& project, const std::string& secret) {
             return server::secret_value(ground.identities, ground.keys, project, secret);

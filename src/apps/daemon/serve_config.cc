@@ -181,10 +181,6 @@ Result<void> check_engines(const ServeConfig& served) {
     return Error{Code::invalid,
                  "--slurm-partition, --slurm-account, --slurm-option and --slurm-shared are for "
                  "--engine slurm"};
-  if (shares_slurm(served) && engine_names(served).size() > 1)
-    return Error{Code::invalid,
-                 "--slurm-shared is for --engine slurm alone: leave out the other engines, or let "
-                 "Lockstep choose the hosts"};
   if (served.slurm_partition) TRY(engine::parse_slurm_partitions(*served.slurm_partition));
   if (is_slurm && !served.shared)
     return Error{Code::invalid,

@@ -127,7 +127,7 @@ bool uses_this_machine(const ServeConfig& served);
 bool hosts_join(const ServeConfig& served);
 // True if runs become jobs of Slurm.
 bool uses_slurm(const ServeConfig& served);
-// True if Slurm chooses the hosts of these jobs.
+// True if Slurm chooses the hosts of these jobs, also beside other engines.
 bool shares_slurm(const ServeConfig& served);
 // True if nodes are Pods of Kubernetes.
 bool uses_k8s(const ServeConfig& served);

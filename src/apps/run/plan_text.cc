@@ -9,14 +9,15 @@
 namespace lockstep::cli {
 namespace {
 
-// Hosts without a name are for the engine to choose.
-std::string places_text(const api::PlanView& plan) {
+// Hosts without a name are for the engine to choose. Its queue is its own.
+std::string start_at_once_text(const api::PlanView& plan) {
   const bool engine_chooses = !plan.places.empty() && plan.places.front().host.empty();
-  if (engine_chooses) return "hosts that its engine chooses";
+  if (engine_chooses)
+    return "would go to its engine at once, which chooses the hosts and when it starts";
   std::vector<std::string> placements;
   for (const api::PlacementView& placement : plan.places)
     placements.push_back(format("{} ({})", placement.host, joined(placement.devices, ", ")));
-  return joined(placements, ", ");
+  return "would start at once on " + joined(placements, ", ");
 }
 
 std::string preempted_text(const api::PreemptedView& one) {
@@ -38,9 +39,8 @@ std::string ignored_text(const std::vector<std::string>& sections) {
 
 std::string plan_text(const api::PlanView& plan, const model::RunSpec& spec) {
   const Time now = SystemClock().now();
-  std::string lines =
-      plan.starts ? format("{} would start at once on {}", size_text(spec), places_text(plan))
-                  : format("{} would wait: it {}", size_text(spec), plan.reason);
+  std::string lines = plan.starts ? format("{} {}", size_text(spec), start_at_once_text(plan))
+                                  : format("{} would wait: it {}", size_text(spec), plan.reason);
   if (!plan.starts && plan.expected_start)
     lines +=
         format("\nIt would start {}; {}", start_text(*plan.expected_start, plan.latest_start, now),

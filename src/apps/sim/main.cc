@@ -33,17 +33,17 @@ std::string summary(std::uint64_t seed, const SimulationOutcome& outcome) {
 // Absent: the seed decides.
 struct Modes {
   std::optional<bool> hosts_join{};
-  std::optional<bool> engine_places{};
+  std::optional<ChosenBy> chosen_by{};
 
   SimulationSetup setup(std::uint64_t seed, TraceSink trace) const {
-    return {.seed = seed,
-            .trace = std::move(trace),
-            .hosts_join = hosts_join,
-            .engine_places = engine_places};
+    return {
+        .seed = seed, .trace = std::move(trace), .hosts_join = hosts_join, .chosen_by = chosen_by};
   }
   std::string options() const {
     return format("{}{}", hosts_join ? " --hosts-join" : "",
-                  engine_places ? " --engine-places" : "");
+                  !chosen_by                       ? ""
+                  : *chosen_by == ChosenBy::engine ? " --engine-places all"
+                                                   : " --engine-places some");
   }
 };
 
@@ -104,7 +104,7 @@ int run(int argc, char** argv) {
   std::string only;
   bool with_digest = false;
   bool hosts_join = false;
-  bool engine_places = false;
+  std::string engine_places;
   app.add_option("--seed", seed, "the seed whose trace is shown")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
@@ -122,13 +122,16 @@ int run(int argc, char** argv) {
       ->needs("--seeds");
   app.add_flag("--hosts-join", hosts_join,
                "hosts join and leave the cluster, as they do in each fourth seed");
-  app.add_flag("--engine-places", engine_places,
-               "the engine chooses the hosts of runs, as it does in three of 20 seeds")
+  app.add_option("--engine-places", engine_places,
+                 "all: an engine chooses the hosts of runs, as it does in three of 20 seeds; some: "
+                 "it does so on a part of them, as in three of 25")
+      ->check(CLI::IsMember({"all", "some"}))
       ->excludes("--hosts-join");
   CLI11_PARSE(app, argc, argv);
   Modes modes;
   if (hosts_join) modes.hosts_join = true;
-  if (engine_places) modes.engine_places = true;
+  if (!engine_places.empty())
+    modes.chosen_by = engine_places == "all" ? ChosenBy::engine : ChosenBy::both;
   const bool holds = seeds.empty() ? replay(seed, only, modes)
                                    : search(parse_seed_range(seeds).value(), with_digest, modes);
   return holds ? 0 : 1;

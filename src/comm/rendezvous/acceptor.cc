@@ -52,6 +52,11 @@ Result<void> Acceptor::watch(int fd, bool arrivals, int how) const {
   return {};
 }
 
+// Closing is not enough: a child that was forked meanwhile holds the connection, too.
+void Acceptor::unwatch(const Unproven& one) const {
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, one.caller.socket.fd(), nullptr);
+}
+
 Result<std::optional<Acceptor::Caller>> Acceptor::next() {
   std::optional<Caller> proven;
   do {
@@ -70,9 +75,9 @@ Result<std::optional<Acceptor::Caller>> Acceptor::take_proven() {
       LS_LOG(warning, "refused a caller: {}", proven.error().message);
     else if (!*proven)
       LS_LOG(warning, "refused a caller that proved nothing for a second");
+    unwatch(*current);
     std::optional<Caller> caller;
     if (proven && *proven) caller = std::move(current->caller);
-    if (caller) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, caller->socket.fd(), nullptr);
     unproven_.erase(current);
     if (caller) return caller;
   }
@@ -117,6 +122,7 @@ Result<bool> Acceptor::accept_callers() {
 bool Acceptor::make_room() {
   if (unproven_.size() < unproven_limit_) return true;
   if (!unproven_.front().turn.passed()) return false;
+  unwatch(unproven_.front());
   unproven_.pop_front();
   return true;
 }

@@ -55,6 +55,7 @@ class Acceptor {
   Result<bool> accept_callers();
   bool make_room();
   Result<void> watch(int fd, bool arrivals, int how) const;
+  void unwatch(const Unproven& one) const;
   Result<void> prepare_wait();
 
   net::Secret secret_;

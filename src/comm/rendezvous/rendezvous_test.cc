@@ -1,11 +1,16 @@
 #include <atomic>
+#include <csignal>
 #include <thread>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/os/fd.h"
@@ -129,6 +134,47 @@ TEST(Rendezvous, TheServerKnowsWhenItsClientsHaveLeft) {
   EXPECT_FALSE(place.server->wait_until_left(2, at_once()));
   second.reset();
   EXPECT_TRUE(place.server->wait_until_left(2, soon()));
+}
+
+// Sets a key, and leaves when the other end of `stays` is closed.
+[[noreturn]] void be_client(const net::Secret& secret, int port_pipe, int stays) {
+  std::uint16_t port = 0;
+  if (::read(port_pipe, &port, sizeof port) != sizeof port) ::_exit(1);
+  const auto client = RendezvousClient::connect("127.0.0.1", port, secret, soon());
+  if (!client || !(*client)->set("here", "yes")) ::_exit(2);
+  char nothing = 0;
+  ::_exit(::read(stays, &nothing, 1) == 0 ? 0 : 3);
+}
+
+TEST(Rendezvous, AClientLeavesWhileAForkedChildOfTheServerHoldsItsConnection) {
+  const auto secret = net::Secret::random();
+  int ports[2], ends[2];
+  ASSERT_EQ(::pipe2(ports, O_CLOEXEC), 0);
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const Fd port_reader(ports[0]), port_writer(ports[1]), end_reader(ends[0]);
+  Fd end_writer(ends[1]);
+  const pid_t client = ::fork();
+  if (client == 0) {
+    end_writer = Fd();
+    be_client(secret, port_reader.get(), end_reader.get());
+  }
+  const auto server = RendezvousServer::start("127.0.0.1", 0, secret, {}).value();
+  const std::uint16_t port = server->port();
+  ASSERT_EQ(::write(port_writer.get(), &port, sizeof port), sizeof port);
+  const auto other = RendezvousClient::connect("127.0.0.1", port, secret, soon()).value();
+  ASSERT_EQ(other->get("here", soon()).value(), "yes");
+  const pid_t holder = ::fork();  // as an agent's, before it executes a rank
+  if (holder == 0) {
+    ::close(end_writer.get());
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) ::pause();
+  }
+  end_writer = Fd();
+  EXPECT_TRUE(server->wait_until_left(1, soon()));
+  EXPECT_TRUE(other->set("still", "served").has_value());
+  EXPECT_EQ(other->get("still", soon()).value(), "served");
+  ::kill(holder, SIGKILL);
+  for (const pid_t child : {holder, client}) EXPECT_EQ(::waitpid(child, nullptr, 0), child);
 }
 
 TEST(Rendezvous, NobodyListeningEndsAtTheDeadline) {

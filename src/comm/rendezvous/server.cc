@@ -156,7 +156,10 @@ class RendezvousServer::Impl {
     while (!ended_.empty()) {
       const auto id = ended_.back();
       ended_.pop_back();
-      connections_.erase(id);
+      const auto one = connections_.find(id);
+      // Closing is not enough: a child that was forked meanwhile holds the connection, too.
+      ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, one->second.socket.fd(), nullptr);
+      connections_.erase(one);
       table_.remove(id);
       const Lock lock(mutex_);
       ++left_;

@@ -46,6 +46,8 @@ class ClientStream {
   boost::asio::awaitable<boost::system::error_code> open(const Deadline& deadline);
   // Why the server is not trusted, after an error of open(); empty: the error is another one.
   const std::string& refusal() const { return refusal_; }
+  // After open(), as ServerCheck has it.
+  std::string authority() const { return check_ ? check_->authority() : ""; }
 
   boost::asio::awaitable<boost::system::error_code> write(std::string_view head,
                                                           std::string_view body);

@@ -65,6 +65,14 @@ Result<Owned<EVP_PKEY>> key_of_pem(std::string_view pem) {
                format("the private key cannot be read, or is encrypted: {}", take_openssl_error())};
 }
 
+std::string pem_of(const X509* certificate) {
+  const Owned<BIO> writer(BIO_new(BIO_s_mem()));
+  LS_CHECK(PEM_write_bio_X509(writer.get(), certificate) == 1);
+  char* bytes = nullptr;
+  const long size = BIO_get_mem_data(writer.get(), &bytes);
+  return {bytes, static_cast<std::size_t>(size)};
+}
+
 std::string fingerprint_of(const X509* certificate) {
   unsigned char* bytes = nullptr;
   const int size = i2d_X509(certificate, &bytes);

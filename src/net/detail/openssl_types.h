@@ -31,6 +31,7 @@ Result<std::vector<Owned<X509>>> certificates_of_pem(std::string_view pem);
 // Never asks for the passphrase of an encrypted key: that is an error.
 Result<Owned<EVP_PKEY>> key_of_pem(std::string_view pem);
 
+std::string pem_of(const X509* certificate);
 // SHA-256 of a certificate, 64 hex digits.
 std::string fingerprint_of(const X509* certificate);
 // The host names and addresses that a certificate is for.

@@ -116,6 +116,7 @@ int ServerCheck::verify_callback(X509_STORE_CTX* chain, void* self) {
 
 bool ServerCheck::verify(X509_STORE_CTX* chain) {
   refusal_.clear();
+  authority_.clear();
   const bool good = trust_.fingerprint.empty() ? run_openssl(chain) : verify_pinned(chain);
   if (!good && X509_STORE_CTX_get_error(chain) == X509_V_OK)
     X509_STORE_CTX_set_error(chain, X509_V_ERR_APPLICATION_VERIFICATION);
@@ -143,6 +144,7 @@ bool ServerCheck::verify_pinned(X509_STORE_CTX* chain) {
   const bool good = run_openssl(chain);
   X509_STORE_CTX_set0_trusted_stack(chain, nullptr);
   sk_X509_free(trusted);
+  if (good && X509_self_signed(found.pinned, 1) == 1) authority_ = pem_of(found.pinned);
   return good;
 }
 

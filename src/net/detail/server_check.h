@@ -30,6 +30,9 @@ class ServerCheck {
   void prepare(SSL* connection) const;
   // Why the last handshake's certificate was refused; empty: it was not.
   const std::string& refusal() const { return refusal_; }
+  // PEM of the authority with the fingerprint, which issued the last handshake's certificate.
+  // Empty: the fingerprint is the server's own, or that of no root.
+  const std::string& authority() const { return authority_; }
 
  private:
   static int verify_callback(X509_STORE_CTX* chain, void* self);
@@ -40,6 +43,7 @@ class ServerCheck {
   TlsTrust trust_;
   std::string host_;
   std::string refusal_;
+  std::string authority_;
 };
 
 }  // namespace lockstep::net::detail

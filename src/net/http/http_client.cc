@@ -232,6 +232,8 @@ Result<HttpResponse> HttpClient::call(const HttpCall& call, const Deadline& dead
   return impl_->call(call, deadline);
 }
 
+std::string HttpClient::server_authority() const { return impl_->stream.authority(); }
+
 // The connection keeps what it needs of the client: its stream and the context of that.
 class HttpClient::Upgraded : public UpgradedConnection::Impl {
  public:

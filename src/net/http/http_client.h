@@ -56,6 +56,9 @@ class HttpClient {
   // After a call with upgrade_headers() that was answered 101, and once. This client can only be
   // destroyed then.
   UpgradedConnection take_connection();
+  // PEM of the authority that a fingerprint names, after a call over TLS. Other programs trust a
+  // server by it. Empty: the fingerprint is the server's own, that of no root, or not given.
+  std::string server_authority() const;
   // Some bytes of the last call were sent, so that the server may have acted on it.
   bool was_sent() const;
   // Called about five times a second while a call waits, with the time since it began.

@@ -59,6 +59,19 @@ TEST_F(Https, AClientTrustsByAuthorityOrByFingerprint) {
       EXPECT_EQ(get(server.port(), trust, host)->body, "GET / ");
 }
 
+TEST_F(Https, AClientHasTheAuthorityThatItsFingerprintNames) {
+  ServerThread server(echo, options());
+  const auto authority = [&](TlsTrust trust) {
+    HttpClient client(Url{"127.0.0.1", server.port(), Scheme::https}, 64_MiB, std::nullopt,
+                      std::move(trust));
+    EXPECT_TRUE(client.call({}, soon()));
+    return client.server_authority();
+  };
+  EXPECT_EQ(authority(pin()), authority_.certificates);
+  EXPECT_EQ(authority({.fingerprint = fingerprint_for_test(identity_)}), "");
+  EXPECT_EQ(authority({.authorities = authority_.certificates}), "");
+}
+
 TEST_F(Https, OneConnectionCarriesManyCallsAndLargeBodies) {
   ServerThread server(echo, options());
   HttpServerOptions large = options();

@@ -14,6 +14,7 @@
 namespace lockstep::net {
 
 using detail::Owned;
+using detail::pem_of;
 
 namespace {
 
@@ -82,23 +83,12 @@ Owned<X509> blank_certificate(EVP_PKEY* key, const CertificateTerms& terms) {
   return certificate;
 }
 
-template <class Write>
-std::string pem_text(Write write) {
+std::string pem_of_key(EVP_PKEY* key) {
   const Owned<BIO> writer(BIO_new(BIO_s_mem()));
-  check_done(write(writer.get()));
+  check_done(PEM_write_bio_PrivateKey(writer.get(), key, nullptr, nullptr, 0, nullptr, nullptr));
   char* bytes = nullptr;
   const long size = BIO_get_mem_data(writer.get(), &bytes);
   return {bytes, static_cast<std::size_t>(size)};
-}
-
-std::string pem_of(X509* certificate) {
-  return pem_text([&](BIO* writer) { return PEM_write_bio_X509(writer, certificate); });
-}
-
-std::string pem_of(EVP_PKEY* key) {
-  return pem_text([&](BIO* writer) {
-    return PEM_write_bio_PrivateKey(writer, key, nullptr, nullptr, 0, nullptr, nullptr);
-  });
 }
 
 Owned<EVP_PKEY> new_key() {
@@ -127,7 +117,7 @@ TlsIdentity make_authority(const CertificateTerms& terms) {
   add_extension(own.get(), own.get(), NID_key_usage, "critical,keyCertSign,cRLSign");
   add_extension(own.get(), own.get(), NID_subject_key_identifier, "hash");
   check_done(X509_sign(own.get(), key.get(), EVP_sha256()));
-  return {.certificates = pem_of(own.get()), .key = pem_of(key.get())};
+  return {.certificates = pem_of(own.get()), .key = pem_of_key(key.get())};
 }
 
 Result<TlsIdentity> issue_certificate(const TlsIdentity& authority, const CertificateTerms& terms) {
@@ -148,7 +138,7 @@ Result<TlsIdentity> issue_certificate(const TlsIdentity& authority, const Certif
     return Error{Code::invalid,
                  "the authority cannot sign a certificate: " + detail::take_openssl_error()};
   return TlsIdentity{.certificates = pem_of(made.get()) + authority.certificates,
-                     .key = pem_of(key.get())};
+                     .key = pem_of_key(key.get())};
 }
 
 Result<void> check_identity(const TlsIdentity& identity) {

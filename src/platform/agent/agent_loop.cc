@@ -389,7 +389,7 @@ void AgentLoop::carry_out(const StartRanks& effect) {
   if (done) shells_.set_session(launcher_->shell_session());
   if (done && node_.index == 0 && launch_.world_size > 1)
     stragglers_.emplace(flight_folders(launch_), launch_.straggler_check_interval);
-  if (done && launch_.telemetry_interval > Duration(0)) telemetry_.emplace(launch_);
+  if (done && launch_.telemetry_interval > Duration(0)) telemetry_.emplace(watched_node(launch_));
   if (done && wants_event_files(launch_))
     event_files_.emplace(launch_.first_rank,
                          std::vector<pid_t>(started.pids.begin(), started.pids.end()),

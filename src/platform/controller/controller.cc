@@ -156,7 +156,7 @@ Result<std::unique_ptr<Controller>> Controller::open(ControllerSetup setup) {
   model::State state = TRY(setup.store.load());
   state.map = TRY(map_at_start(setup, state));
   state.hosts_make_map = setup.hosts_make_map;
-  state.engine_places = setup.engine_places;
+  state.placing_engine = setup.placing_engine;
   state.settings = setup.settings;
   state.engine = std::string(setup.engine.name());
   state.engine_has_listed = false;
@@ -252,8 +252,9 @@ void Controller::submit_missing_gangs(const engine::EngineList& listed) {
     const model::Attempt* attempt = model::live_attempt(state(), id.run);
     if (!is_to_start(attempt, id)) return true;
     const auto nodes = model::nodes_of(state(), id);
-    const bool is_known = std::ranges::all_of(
-        nodes, [&](const model::Node* node) { return listed.why_unavailable(node->host).empty(); });
+    const bool is_known = std::ranges::all_of(nodes, [&](const model::Node* node) {
+      return listed.why_unknown(node->host, attempt->engine).empty();
+    });
     if (!is_known || may_be_younger(*attempt, listed)) return false;
     if (!is_to_submit(*attempt, listed)) return true;
     unsubmitted_.insert(id);

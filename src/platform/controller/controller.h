@@ -62,8 +62,8 @@ struct ControllerSetup {
   sched::SchedulingPolicy policy = step::step_policy();
   model::Settings settings{};
   bool home_is_copy = false;  // the folder is not the one that was served last: maybe an older copy
-  bool hosts_make_map = false;  // the hosts of the cluster are those that join
-  bool engine_places = false;   // the engine chooses the hosts of runs
+  bool hosts_make_map = false;   // the hosts of the cluster are those that join
+  std::string placing_engine{};  // the engine that chooses the hosts of its runs itself; or none
   // For the checkpoints of runs that name no folder: one that all hosts share, absolute; empty:
   // they are below the home of each host.
   std::filesystem::path shared{};

@@ -148,7 +148,7 @@ class ControllerTest : public ::testing::Test {
                           clock_,       clock_,   host::Keys::open(home_).value(),
                           two_hosts(),  home_,    step::step_policy(settings_),
                           settings_};
-    setup.engine_places = engine_places_;
+    setup.placing_engine = placing_engine_;
     controller_ = Controller::open(std::move(setup)).value();
   }
   const model::Run& run(const model::RunId& id) {
@@ -205,12 +205,12 @@ class ControllerTest : public ::testing::Test {
   store::MemoryStore store_;
   store::Store* used_store_ = &store_;
   model::Settings settings_;
-  bool engine_places_ = false;
+  std::string placing_engine_;
   std::unique_ptr<Controller> controller_;
 };
 
 TEST_F(ControllerTest, AnEngineThatChoosesHostsNamesThemAlsoToTheNextDaemon) {
-  engine_places_ = true;
+  placing_engine_ = engine_.name();
   restart();
   const model::RunId id = controller_->submit(spec_of(2, 2), {}).value();
   const engine::Gang& gang = engine_.submissions.back();
@@ -233,7 +233,7 @@ TEST_F(ControllerTest, AnEngineThatChoosesHostsNamesThemAlsoToTheNextDaemon) {
 }
 
 TEST_F(ControllerTest, AnEngineThatChoosesHostsIsToldThoseThatAreClosed) {
-  engine_places_ = true;
+  placing_engine_ = engine_.name();
   restart();
   ASSERT_TRUE(controller_->apply_operator_event(
       model::SetHost{"b", model::HostState::closed, "root", "noise"}));

@@ -33,6 +33,10 @@ bool is_over(const model::State& state, const model::Node& node) {
   return !attempt || attempt->id != node.id.attempt || node.state == model::NodeState::released;
 }
 
+const std::string& engine_of(const model::State& state, const model::NodeId& node) {
+  return state.attempts.at(node.attempt).engine;
+}
+
 }  // namespace
 
 bool is_listed(const engine::EngineList& listed, const model::NodeName& node) {
@@ -50,7 +54,7 @@ std::vector<model::Event> news_of_nodes(const model::State& state,
     const model::Node& node = state.nodes.at(id);
     const model::NodeName name = name_of(state, id);
     const auto found = seen.find(name);
-    if (found == seen.end() && listed.may_exist(name, node.host)) continue;
+    if (found == seen.end() && listed.may_exist(name, node.host, engine_of(state, id))) continue;
     const model::Observation& what = found == seen.end() ? gone : *found->second;
     if (is_news(node, what)) news.emplace_back(model::NodeSeen{id, what});
   }
@@ -67,7 +71,7 @@ std::vector<model::NodeSeen> returned_nodes(const model::State& state,
     if (!is_live || !model::has_node(state, one.node) || state.given_up.contains(one.node.id))
       continue;
     const model::Node& node = state.nodes.at(one.node.id);
-    if (is_over(state, node) && listed.why_unavailable(node.host).empty())
+    if (is_over(state, node) && listed.why_unknown(node.host, engine_of(state, node.id)).empty())
       returned.push_back({node.id, one.seen});
   }
   return returned;
@@ -81,7 +85,7 @@ std::vector<model::NodeId> ended_given_up_nodes(const model::State& state,
     const model::NodeName name{node.generation, id};
     const auto found = std::ranges::find(listed.nodes, name, &engine::ListedNode::node);
     if (found != listed.nodes.end() ? found->seen.phase == model::NodePhase::gone
-                                    : !listed.may_exist(name, node.devices.host))
+                                    : !listed.may_exist(name, node.devices.host, node.engine))
       ended.push_back(id);
   }
   return ended;

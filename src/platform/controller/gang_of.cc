@@ -107,9 +107,9 @@ host::LaunchSpec program_of(const model::State& state, const model::Attempt& att
 }
 
 // The devices of each node are those that it gets where it starts.
-void leave_choice_to_engine(const model::State& state, const model::RunId& run,
+void leave_choice_to_engine(const model::State& state, const model::Attempt& attempt,
                             engine::Gang& gang) {
-  step::HostChoice choice = step::host_choice_of(state, state.runs.at(run));
+  step::HostChoice choice = step::host_choice_of(state, attempt);
   gang.excluded_hosts = std::move(choice.excluded);
   for (engine::NodePlacement& placed : gang.nodes) placed.gpus = choice.gpus;
 }
@@ -130,7 +130,7 @@ engine::Gang gang_of(const model::State& state, const model::Attempt& attempt,
                     .memory = spec.needs.memory};
   for (const model::Node* node : model::nodes_of(state, attempt.id))
     gang.nodes.push_back(placement_of(state, *node));
-  if (!attempt.is_placed) leave_choice_to_engine(state, attempt.id.run, gang);
+  if (!attempt.is_placed) leave_choice_to_engine(state, attempt, gang);
   return gang;
 }
 

@@ -94,7 +94,8 @@ void CompositeEngine::submit(Gang gang) {
   const std::string& host = gang.nodes.front().host;
   for (const Member& member : members_) {
     const bool is_named = gang.engine == member.part.engine.name();
-    if (member.part.hosts_join ? is_named : member.hosts.contains(host))
+    const bool has_no_list = member.part.hosts_join || host.empty();
+    if (has_no_list ? is_named : member.hosts.contains(host))
       return member.part.engine.submit(std::move(gang));
   }
   LS_LOG(warning, "{} does not start: no engine has the host {} any more", text(gang.attempt.id),
@@ -121,6 +122,7 @@ Result<EngineList> CompositeEngine::list() {
       continue;
     }
     failures.push_back(format("the engine {}: {}", engine.name(), listed.error().message));
+    all.unlisted.emplace(engine.name(), failures.back());
     for (const std::string& host : member.hosts) all.unavailable.emplace(host, failures.back());
   }
   if (failures.size() == members_.size()) return Error{Code::unavailable, joined(failures, "; ")};

@@ -27,12 +27,14 @@ class CompositeEngine : public Engine {
 
   // The names of the parts, joined by commas. An attempt has the name of its part.
   std::string_view name() const override { return name_; }
-  // Goes to the part that the gang names, or that has its hosts. A gang on hosts that no part has,
-  // of an earlier map, does not start: its nodes are not listed, and so they are gone.
+  // Goes to the part that has its hosts. A gang on hosts that join, or whose hosts its engine
+  // chooses, goes to the part that it names. A gang on hosts that no part has, of an earlier map,
+  // does not start: its nodes are not listed, and so they are gone.
   void submit(Gang gang) override;
   // Goes to all parts: one that does not have the node ignores it.
   void kill(const model::NodeName& node) override;
-  // A part whose list fails makes its hosts unavailable. Code::unavailable: all lists fail.
+  // A part whose list fails is not listed, and its hosts are unavailable. Code::unavailable: all
+  // lists fail.
   Result<EngineList> list() override;
 
  private:

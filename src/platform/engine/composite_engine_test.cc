@@ -75,6 +75,22 @@ TEST_F(CompositeEngineTest, AGangGoesToTheEngineOfItsHostsAndAllAreListedInOrder
   EXPECT_EQ(engine_.name(), "local,slurm");
 }
 
+TEST_F(CompositeEngineTest, AGangWithoutHostsGoesToTheEngineThatItNames) {
+  Gang unplaced = gang(1, {"", ""});
+  unplaced.engine = "slurm";
+  engine_.submit(unplaced);
+  EXPECT_THAT(nodes_of(local_.list()), ElementsAre());
+  EXPECT_THAT(nodes_of(slurm_.list()), ElementsAre("demo/1.1/0", "demo/1.1/1"));
+}
+
+TEST_F(CompositeEngineTest, ANodeWithoutAHostMayExistAsLongAsItsEngineGivesNoList) {
+  const model::NodeName node{"", {{{"demo", 1}, 1}, 0}};
+  EXPECT_FALSE(engine_.list()->may_exist(node, "", "slurm"));
+  slurm_.away = "slurmctld has not answered";
+  EXPECT_TRUE(engine_.list()->may_exist(node, "", "slurm"));
+  EXPECT_FALSE(engine_.list()->may_exist(node, "", "local"));
+}
+
 TEST_F(CompositeEngineTest, AGangOnAHostOfAnEarlierMapDoesNotStart) {
   engine_.submit(gang(1, {"s3"}));
   EXPECT_THAT(nodes_of(engine_.list()), ElementsAre());

@@ -16,8 +16,15 @@ std::string EngineList::why_unavailable(const std::string& host) const {
   return answered && !answered->contains(host) ? std::string(kNotCalled) : "";
 }
 
-bool EngineList::may_exist(const model::NodeName& node, const std::string& host) const {
-  return unknown_projects.contains(node.id.attempt.run.project) || !why_unavailable(host).empty();
+std::string EngineList::why_unknown(const std::string& host, const std::string& engine) const {
+  if (const auto reason = unlisted.find(engine); reason != unlisted.end()) return reason->second;
+  return host.empty() ? "" : why_unavailable(host);
+}
+
+bool EngineList::may_exist(const model::NodeName& node, const std::string& host,
+                           const std::string& engine) const {
+  return unknown_projects.contains(node.id.attempt.run.project) ||
+         !why_unknown(host, engine).empty();
 }
 
 std::string EngineList::why_closed(const std::string& host) const {

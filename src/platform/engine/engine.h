@@ -55,6 +55,8 @@ struct EngineList {
   std::set<std::string> silent{};
   // If set: every host that is not one of these cannot be asked, because it has not called.
   std::optional<std::set<std::string>> answered{};
+  // The engines of which this list has no nodes, and why: each node of theirs may exist.
+  std::map<std::string, std::string> unlisted{};
   // The projects of which nodes may exist that are not listed, and why.
   std::map<std::string, std::string> unknown_projects{};
   // The hosts that can be asked and take no node now, and why.
@@ -64,8 +66,12 @@ struct EngineList {
 
   // Empty: it can be asked.
   std::string why_unavailable(const std::string& host) const;
-  // The node may exist on that host although it is not listed.
-  bool may_exist(const model::NodeName& node, const std::string& host) const;
+  // Empty: a node of the engine that is not listed does not exist on that host. An empty host: the
+  // engine has not named it yet.
+  std::string why_unknown(const std::string& host, const std::string& engine) const;
+  // The node of the engine may exist on that host although it is not listed.
+  bool may_exist(const model::NodeName& node, const std::string& host,
+                 const std::string& engine) const;
   // Empty: it takes nodes.
   std::string why_closed(const std::string& host) const;
 };

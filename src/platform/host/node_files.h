@@ -41,6 +41,8 @@ struct NodeFiles {
 
   std::filesystem::path launch_file() const { return folder / "launch.json"; }  // 0600: has secrets
   std::filesystem::path secret() const { return folder / "secret"; }            // 0600, for ranks
+  // The daemon's authority for clients of MLflow; only if it speaks HTTPS.
+  std::filesystem::path daemon_authority() const { return folder / "authority.pem"; }
   std::filesystem::path spool() const { return folder / "spool"; }
   std::filesystem::path lock() const { return folder / "agent.lock"; }  // the agent holds it
   std::filesystem::path agent_log() const { return folder / "agent.log"; }

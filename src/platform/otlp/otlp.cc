@@ -31,12 +31,29 @@ struct DataPoint {
   std::uint64_t nanoseconds = 0;
   std::uint64_t flags = 0;
   std::map<std::string, double> values{};  // by what follows the metric's name
+  ExplicitBuckets explicit_buckets{};
+  ExponentialBuckets exponential{};
 };
 
-void add_point(const std::string& name, DataPoint point, std::vector<MetricValue>& values) {
+std::optional<Bins> bins_of(DataPoint& point) {
+  const auto extreme = [&](const char* name) -> std::optional<double> {
+    const auto found = point.values.find(name);
+    if (found == point.values.end()) return std::nullopt;
+    return found->second;
+  };
+  point.explicit_buckets.min = extreme(".min");
+  point.explicit_buckets.max = extreme(".max");
+  auto bins = bins_of(point.explicit_buckets);
+  return bins ? bins : bins_of(point.exponential);
+}
+
+void add_point(const std::string& name, DataPoint point, ResourceMetrics& resource) {
   if (point.flags & kNoValue) return;
+  const Time time = time_of(point.nanoseconds);
   for (const auto& [end, value] : point.values)
-    values.push_back({name + end, point.attributes, time_of(point.nanoseconds), value});
+    resource.values.push_back({{name + end, point.attributes, time}, value});
+  if (auto bins = bins_of(point))
+    resource.histograms.push_back({{name, std::move(point.attributes), time}, *std::move(bins)});
 }
 
 // --- Protocol Buffers ---
@@ -73,18 +90,54 @@ struct PointForm {
   std::uint32_t metric;      // field of Metric that has the points
   std::uint32_t attributes;  // field of a point
   bool is_number;            // a gauge or a sum
-  bool has_extremes;         // a histogram: min 11, max 12
+  std::uint32_t min;         // field of a histogram's point; its greatest value is the next one
 };
 constexpr std::uint32_t kPointTime = 3, kCount = 4, kSum = 5, kAsDouble = 4, kAsInteger = 6;
 
-constexpr PointForm kForms[] = {{5, 7, true, false},
-                                {7, 7, true, false},
-                                {9, 9, false, true},
-                                {10, 1, false, false},
-                                {11, 7, false, false}};
+constexpr std::uint32_t kHistogram = 9, kExponential = 10, kSummary = 11;
+constexpr PointForm kForms[] = {{5, 7, true, 0},
+                                {7, 7, true, 0},
+                                {kHistogram, 9, false, 11},
+                                {kExponential, 1, false, 12},
+                                {kSummary, 7, false, 0}};
 // Flags: of a number 8, of both kinds of histograms 10, of a summary 8.
-std::uint32_t flags_field(const PointForm& form) {
-  return form.metric == 9 || form.metric == 10 ? 10 : 8;
+std::uint32_t flags_field(const PointForm& form) { return form.min > 0 ? 10 : 8; }
+
+std::vector<double> as_doubles(const std::vector<std::uint64_t>& numbers) {
+  return {numbers.begin(), numbers.end()};
+}
+
+bool append_counts(const WireField& field, std::vector<double>& counts) {
+  std::vector<std::uint64_t> numbers;
+  if (!append_fixed64(field, numbers)) return false;
+  counts.insert(counts.end(), numbers.begin(), numbers.end());
+  return true;
+}
+
+bool read_side(std::string_view message, ExponentialBuckets::Side& side) {
+  std::vector<std::uint64_t> counts;
+  const bool is_whole = each_field(message, [&](const WireField& field) {
+    if (field.number == 1) side.offset = field.zigzag();
+    return field.number != 2 || append_varints(field, counts);
+  });
+  side.counts = as_doubles(counts);
+  return is_whole;
+}
+
+bool read_exponential(const WireField& field, ExponentialBuckets& buckets) {
+  if (field.number == 6) buckets.scale = field.zigzag();
+  if (field.number == 7) buckets.zero_count = static_cast<double>(field.value);
+  if (field.number == 8) return read_side(field.bytes, buckets.positive);
+  if (field.number == 9) return read_side(field.bytes, buckets.negative);
+  if (field.number == 14) buckets.zero_threshold = field.number64();
+  return true;
+}
+
+bool read_buckets(const WireField& field, const PointForm& form, DataPoint& point) {
+  if (form.metric == kExponential) return read_exponential(field, point.exponential);
+  if (form.metric != kHistogram) return true;
+  if (field.number == 6) return append_counts(field, point.explicit_buckets.counts);
+  return field.number != 7 || append_doubles(field, point.explicit_buckets.bounds);
 }
 
 bool read_point(std::string_view message, const PointForm& form, DataPoint& point) {
@@ -102,13 +155,13 @@ bool read_point(std::string_view message, const PointForm& form, DataPoint& poin
     if (field.number == kCount) point.values[".count"] = static_cast<double>(field.value);
     if (field.number == kSum && field.type == WireType::fixed64)
       point.values[".sum"] = field.number64();
-    if (form.has_extremes && field.number == 11) point.values[".min"] = field.number64();
-    if (form.has_extremes && field.number == 12) point.values[".max"] = field.number64();
-    return true;
+    if (form.min > 0 && field.number == form.min) point.values[".min"] = field.number64();
+    if (form.min > 0 && field.number == form.min + 1) point.values[".max"] = field.number64();
+    return read_buckets(field, form, point);
   });
 }
 
-bool read_metric(std::string_view message, std::vector<MetricValue>& values) {
+bool read_metric(std::string_view message, ResourceMetrics& resource) {
   std::string name;
   return each_field(message, [&](const WireField& field) {
     if (field.number == 1) name = field.bytes;
@@ -118,7 +171,7 @@ bool read_metric(std::string_view message, std::vector<MetricValue>& values) {
         if (one.number != 1 || one.type != WireType::bytes) return true;
         DataPoint point;
         if (!read_point(one.bytes, form, point)) return false;
-        add_point(name, std::move(point), values);
+        add_point(name, std::move(point), resource);
         return true;
       });
     }
@@ -134,7 +187,7 @@ bool read_resource(std::string_view message, ResourceMetrics& resource) {
       });
     if (field.number != 2) return true;
     return each_field(field.bytes, [&](const WireField& one) {
-      return one.number != 2 || read_metric(one.bytes, resource.values);
+      return one.number != 2 || read_metric(one.bytes, resource);
     });
   });
 }
@@ -197,7 +250,32 @@ Attributes attributes_of(const Json& list) {
   return attributes;
 }
 
-void read_point(const Json& json, const std::string& name, std::vector<MetricValue>& values) {
+std::vector<double> numbers_of(const Json& list) {
+  std::vector<double> numbers;
+  if (!list.is_array()) return numbers;
+  for (const Json& one : list) {
+    const bool is_count = one.is_string() && !double_of(one);  // 64-bit integers are texts
+    numbers.push_back(is_count ? static_cast<double>(integer_of(one)) : double_of(one).value_or(0));
+  }
+  return numbers;
+}
+
+ExponentialBuckets::Side side_of(const Json& json) {
+  return {static_cast<std::int64_t>(integer_of(member(json, "offset"))),
+          numbers_of(member(json, "bucketCounts"))};
+}
+
+void read_buckets(const Json& json, DataPoint& point) {
+  point.explicit_buckets.bounds = numbers_of(member(json, "explicitBounds"));
+  point.explicit_buckets.counts = numbers_of(member(json, "bucketCounts"));
+  point.exponential = {.scale = static_cast<std::int64_t>(integer_of(member(json, "scale"))),
+                       .zero_count = static_cast<double>(integer_of(member(json, "zeroCount"))),
+                       .zero_threshold = double_of(member(json, "zeroThreshold")).value_or(0),
+                       .positive = side_of(member(json, "positive")),
+                       .negative = side_of(member(json, "negative"))};
+}
+
+void read_point(const Json& json, const std::string& name, ResourceMetrics& resource) {
   DataPoint point{.attributes = attributes_of(member(json, "attributes")),
                   .nanoseconds = integer_of(member(json, "timeUnixNano")),
                   .flags = integer_of(member(json, "flags"))};
@@ -209,7 +287,8 @@ void read_point(const Json& json, const std::string& name, std::vector<MetricVal
   for (const char* part : {"sum", "min", "max"})
     if (const auto number = double_of(member(json, part)))
       point.values[std::string(".") + part] = *number;
-  add_point(name, std::move(point), values);
+  read_buckets(json, point);
+  add_point(name, std::move(point), resource);
 }
 
 template <class Take>
@@ -218,11 +297,11 @@ void each_of(const Json& list, Take take) {
     for (const Json& one : list) take(one);
 }
 
-void read_metric(const Json& json, std::vector<MetricValue>& values) {
+void read_metric(const Json& json, ResourceMetrics& resource) {
   const std::string name = text_of(member(json, "name"));
   for (const char* kind : {"gauge", "sum", "histogram", "exponentialHistogram", "summary"})
     each_of(member(member(json, kind), "dataPoints"),
-            [&](const Json& point) { read_point(point, name, values); });
+            [&](const Json& point) { read_point(point, name, resource); });
 }
 
 }  // namespace
@@ -245,8 +324,7 @@ Result<std::vector<ResourceMetrics>> read_json(const Json& body) {
     ResourceMetrics& resource = all.emplace_back();
     resource.attributes = attributes_of(member(member(json, "resource"), "attributes"));
     each_of(member(json, "scopeMetrics"), [&](const Json& scope) {
-      each_of(member(scope, "metrics"),
-              [&](const Json& metric) { read_metric(metric, resource.values); });
+      each_of(member(scope, "metrics"), [&](const Json& metric) { read_metric(metric, resource); });
     });
   });
   return all;
@@ -268,22 +346,22 @@ Json json_answer(std::int64_t rejected, const std::string& why) {
       {"partialSuccess", {{"rejectedDataPoints", format("{}", rejected)}, {"errorMessage", why}}}};
 }
 
-std::string series_name(const MetricValue& value) {
+std::string series_name(const MetricPoint& point) {
   std::string words;
-  for (const auto& [name, shown] : value.attributes)
+  for (const auto& [name, shown] : point.attributes)
     if (!name.starts_with(kOwn)) words += (words.empty() ? "" : ",") + name + "=" + shown;
-  return words.empty() ? value.name : value.name + "{" + words + "}";
+  return words.empty() ? point.name : point.name + "{" + words + "}";
 }
 
-std::int64_t step_of(const MetricValue& value) {
-  if (const auto named = value.attributes.find(std::string(kStep));
-      named != value.attributes.end()) {
+std::int64_t step_of(const MetricPoint& point) {
+  if (const auto named = point.attributes.find(std::string(kStep));
+      named != point.attributes.end()) {
     std::int64_t step = 0;
     const std::string& words = named->second;
     const auto [end, failed] = std::from_chars(words.data(), words.data() + words.size(), step);
     if (failed == std::errc() && end == words.data() + words.size()) return step;
   }
-  return std::chrono::floor<std::chrono::seconds>(value.time).time_since_epoch().count();
+  return std::chrono::floor<std::chrono::seconds>(point.time).time_since_epoch().count();
 }
 
 }  // namespace lockstep::otlp

@@ -10,11 +10,16 @@ LS_FUZZ(otlp,
                      "\x00\x00\x00\x00\x21\x00\x00\x00\x00\x00\x00\xe0\x3f\x40\x00",
                      35),
          R"({"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"name":"a","gauge":{"dataPoints":[
-                  {"asDouble":"NaN","timeUnixNano":"1"}]}}]}]}]})"}) {
+                  {"asDouble":"NaN","timeUnixNano":"1"}]}}]}]}]})",
+         R"({"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"name":"a","histogram":{"dataPoints":[
+                  {"explicitBounds":[1],"bucketCounts":["2","1"]}]}}]}]}]})"}) {
   const auto json = parse_json(input);
   for (const auto& read : {read_protobuf(input), json ? read_json(*json) : read_protobuf("")})
     if (read)
-      for (const ResourceMetrics& resource : *read)
+      for (const ResourceMetrics& resource : *read) {
         for (const MetricValue& value : resource.values)
-          LS_CHECK(series_name(value).starts_with(value.name));
+          LS_CHECK(series_name(value.point).starts_with(value.point.name));
+        for (const MetricHistogram& histogram : resource.histograms)
+          LS_CHECK(histogram.bins.edges.size() == histogram.bins.counts.size() + 1);
+      }
 }

@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 TEST(QueueViews, ARunWithoutHostsWaitsUntilItsEngineHasChosenThem) {
   step::testing_world::World world(step::testing_world::map_of(3, 2));
   world.state.engine = "slurm";
-  world.state.engine_places = true;
+  world.state.placing_engine = "slurm";
   const model::RunId run = world.submit(step::testing_world::spec_of(2, 1));
   const auto see = [&](int index, const model::Observation& seen) {
     world.apply_event_ok(model::NodeSeen{world.node(run, index), seen});

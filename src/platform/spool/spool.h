@@ -62,6 +62,7 @@ class Spool {
   // it, or nothing if it was such a line itself.
   void reject(std::int64_t sequence, std::string_view why);
   bool empty() const { return entries_.empty(); }
+  bool has_only_telemetry() const { return logs_ + reports_ == 0; }
   // True if no item follows the one with this sequence.
   bool ends_with(std::int64_t sequence) const {
     return entries_.empty() || entries_.back().sequence == sequence;

@@ -15,6 +15,8 @@ namespace lockstep::telemetry {
 struct GpuOfRun {
   int number = 0;      // on the machine, in the order of PCI addresses
   std::string uuid{};  // empty: unknown
+
+  bool operator==(const GpuOfRun&) const = default;
 };
 
 // A GPU that its driver has lost has the metric deviceN/lost, 1, and no others. `library` is as for

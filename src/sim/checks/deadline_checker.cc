@@ -80,7 +80,7 @@ bool DeadlineChecker::waits_at_engine(const model::Node& node) const {
 }
 
 Duration DeadlineChecker::margin() const {
-  return durable_.engine_places ? kMargin + kClusterLag : kMargin;
+  return !durable_.placing_engine.empty() ? kMargin + kClusterLag : kMargin;
 }
 
 void DeadlineChecker::check_silence(const model::Node& node) {

@@ -358,7 +358,8 @@ void GroundTruth::check_launch(const host::LaunchSpec& launch) {
   if (!model::has_node(durable_, name)) return;  // an order of a daemon with another store
   const model::NodeState state = durable_.nodes.at(id).state;
   // A job may be queued after its attempt was given up; it is cancelled (PlacementChecker).
-  const bool may_be_late = durable_.engine_places && state == model::NodeState::released;
+  const bool may_be_late =
+      !durable_.attempts.at(id.attempt).is_placed && state == model::NodeState::released;
   if (again &&
       ((state != model::NodeState::allocated && !may_be_late) || report_times_.contains(name)))
     context_.report_violation(format("{} is launched again after it was heard", launch.node));

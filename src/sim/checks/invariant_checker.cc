@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "platform/core/model/ended_runs.h"
+#include "platform/core/model/hosts_by_placement.h"
 #include "platform/core/sched/pass.h"
 #include "platform/core/step/starting/incremental_scheduler.h"
 
@@ -31,10 +32,14 @@ std::vector<sched::Allocation> holdings(const model::State& state,
     if (const model::Attempt* attempt = model::live_attempt(state, id))
       held.push_back(step::allocation_of(state.runs.at(id), *attempt,
                                          nodes_in_gang(state, attempt->id), policy));
-  for (auto& [name, allocation] : step::orphan_allocations_of(state.orphans))
+  auto leftovers = step::orphan_allocations_of(state.orphans);
+  leftovers.merge(step::given_up_allocations_of(state.given_up));
+  for (auto& [name, allocation] : leftovers) {
+    std::erase_if(allocation.devices, [&](const model::HostDevices& devices) {
+      return model::engine_of(state, devices.host) == state.placing_engine;
+    });
     held.push_back(std::move(allocation));
-  for (auto& [name, allocation] : step::given_up_allocations_of(state.given_up))
-    held.push_back(std::move(allocation));
+  }
   return held;
 }
 
@@ -133,9 +138,7 @@ void InvariantChecker::record_allocation(const std::string& host, const std::vec
                                        text(other->second), text(node)));
 }
 
-// PlacementChecker checks the queue of an engine that chooses hosts.
 void InvariantChecker::check_queue(const model::State& state) {
-  if (state.engine_places) return;
   const Time now = context_.clock.now();
   std::vector<sched::PendingRun> pending_runs;
   for (const model::RunId& id : state.open) {
@@ -143,10 +146,14 @@ void InvariantChecker::check_queue(const model::State& state) {
     if (!model::waits_for_devices(run) || !model::orphans_of(state, id).empty()) continue;
     pending_runs.push_back(step::pending_run_of(run));
   }
+  model::HostsByPlacement hosts = model::hosts_by_placement(state, state.map);
+  std::optional<sched::EngineHosts> engine;
+  if (!state.placing_engine.empty())
+    engine = {std::move(hosts.by_engine), state.settings.slurm_jobs_max};
   const sched::Plan plan = sched::schedule_once(
-      state.map, policy_, pending_runs, holdings(state, policy_), now,
+      hosts.by_lockstep, policy_, pending_runs, holdings(state, policy_), now,
       step::operator_settings_of(state.hosts, state.limits),
-      state.hosts_make_map ? sched::MapGrowth::hosts_join : sched::MapGrowth::none);
+      state.hosts_make_map ? sched::MapGrowth::hosts_join : sched::MapGrowth::none, engine);
   for (const model::RunId& run : plan.evictions)
     context_.report_violation(format("{} is to make room, and was not asked to", text(run)));
   for (const sched::Move& move : plan.moves)

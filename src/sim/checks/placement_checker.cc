@@ -35,7 +35,23 @@ bool is_suspected(const model::HostRow& row, const model::RunId& run) {
          std::ranges::find(row.losses, text(run), &model::HostLoss::run) != row.losses.end();
 }
 
+sched::NaiveQueue queue_of_cluster(const QueueSnapshot& snapshot) {
+  return {snapshot.engine_map, sched::policies::kOursWithMoves,
+          static_cast<int>(map::device_count(snapshot.map))};
+}
+
+// It may wait because a run that waits for the other hosts is to get devices under its limit.
+bool leaves_limit(const QueueSnapshot& snapshot, const sched::PendingRun& run) {
+  const sched::Limits& limits = snapshot.before.settings.limits;
+  return !map::hosts(snapshot.map).empty() && (limits.project_devices.contains(run.run.project) ||
+                                               limits.user_devices.contains(run.user));
+}
+
 }  // namespace
+
+bool PlacementChecker::is_of_cluster(const std::string& host) const {
+  return model::engine_of(durable_, host) == durable_.placing_engine;
+}
 
 // --- Commits ---
 
@@ -51,12 +67,15 @@ void PlacementChecker::check(const Commit& commit) const {
 
 void PlacementChecker::check_new_attempt(const Commit& commit,
                                          const model::Attempt& attempt) const {
-  if (attempt.is_placed)
-    context_.report_violation(text(attempt.id) + " is placed, and its engine chooses hosts");
-  for (const auto& [id, node] : commit.nodes)
-    if (id.attempt == attempt.id && !node->host.empty())
+  for (const auto& [id, node] : commit.nodes) {
+    if (id.attempt != attempt.id) continue;
+    if (attempt.is_placed && is_of_cluster(node->host))
+      context_.report_violation(
+          format("{} is placed on {}, and its engine chooses hosts", text(id), node->host));
+    if (!attempt.is_placed && !node->host.empty())
       context_.report_violation(
           format("{} begins on {}, and its engine has not named it", text(id), node->host));
+  }
 }
 
 // A host is stored once, and it is the one that the cluster chose.
@@ -76,7 +95,9 @@ void PlacementChecker::check_node(const model::Node& node) const {
 // that the next attempt goes elsewhere.
 void PlacementChecker::check_loss(const Commit& commit, const model::Attempt& attempt) const {
   const auto before = durable_.attempts.find(attempt.id);
-  if (before == durable_.attempts.end() || before->second.draining || !attempt.draining) return;
+  if (attempt.is_placed || before == durable_.attempts.end() || before->second.draining ||
+      !attempt.draining)
+    return;
   if (attempt.cause == model::Cause::moved || attempt.cause == model::Cause::paused ||
       attempt.cause == model::Cause::evicted)
     context_.report_violation(
@@ -119,16 +140,18 @@ void PlacementChecker::check_loss(const Commit& commit, const model::Attempt& at
 void PlacementChecker::check_starts(const Commit& commit) const {
   if (commit.attempts.empty()) return;
   const QueueSnapshot snapshot = queue_snapshot_of(durable_, commit);
-  if (snapshot.starts.empty()) return;
+  if (std::ranges::none_of(snapshot.starts, is_at_engine)) return;
   sched::QueueState after = snapshot.before;
   for (const sched::Allocation& start : snapshot.starts)
     after = with_started(std::move(after), start);
-  if (std::cmp_greater(after.allocations.size(), durable_.settings.slurm_jobs_max))
-    context_.report_violation(format("{} runs are jobs of the cluster, and {} may be",
-                                     after.allocations.size(), durable_.settings.slurm_jobs_max));
-  const sched::NaiveQueue queue(snapshot.map, sched::policies::kOursWithMoves);
+  const auto jobs = std::ranges::count_if(after.allocations, is_at_engine);
+  if (jobs > durable_.settings.slurm_jobs_max)
+    context_.report_violation(format("{} runs are jobs of the cluster, and {} may be", jobs,
+                                     durable_.settings.slurm_jobs_max));
+  const sched::NaiveQueue queue = queue_of_cluster(snapshot);
   const auto keys = queue.keys(snapshot.before);
   for (const sched::Allocation& start : snapshot.starts) {
+    if (!is_at_engine(start)) continue;
     const auto run = std::ranges::find(snapshot.before.waiting, start.run, &sched::PendingRun::run);
     sched::QueueState without = after;  // this run: the debug share fills as runs start
     without.waiting.push_back(*run);
@@ -150,7 +173,7 @@ void PlacementChecker::check_starts(const Commit& commit) const {
     for (const sched::PendingRun& other : after.waiting)
       if (keys.at(other.run) < keys.at(run->run) &&
           key_at_last(other.run) < key_at_last(run->run) && queue.can_be_placed(after, other) &&
-          !sched::NaiveQueue::exceeded_limit(after, other))
+          !sched::NaiveQueue::exceeded_limit(after, other) && !leaves_limit(snapshot, other))
         context_.report_violation(format("{} starts before {}, which stands ahead of it",
                                          text(run->run), text(other.run)));
   }
@@ -169,6 +192,7 @@ void PlacementChecker::check_exclusions(const engine::Gang& gang) const {
     return std::ranges::find(gang.excluded_hosts, host) != gang.excluded_hosts.end();
   };
   for (const map::Host* host : map::hosts(durable_.map)) {
+    if (!is_of_cluster(host->id)) continue;
     const auto row = durable_.hosts.find(host->id);
     const bool has_row = row != durable_.hosts.end();
     const bool is_closed = has_row && row->second.state >= model::HostState::closed;
@@ -197,12 +221,12 @@ void PlacementChecker::check_exclusions(const engine::Gang& gang) const {
 void PlacementChecker::check_queue(const model::State& state) const {
   if (!cluster_) return;
   const QueueSnapshot snapshot = queue_snapshot_of(state, {});
-  if (std::cmp_greater_equal(snapshot.before.allocations.size(), state.settings.slurm_jobs_max))
-    return;
-  const sched::NaiveQueue queue(snapshot.map, sched::policies::kOursWithMoves);
+  const auto jobs = std::ranges::count_if(snapshot.before.allocations, is_at_engine);
+  if (jobs >= state.settings.slurm_jobs_max) return;
+  const sched::NaiveQueue queue = queue_of_cluster(snapshot);
   for (const sched::PendingRun& run : snapshot.before.waiting)
     if (queue.can_be_placed(snapshot.before, run) &&
-        !sched::NaiveQueue::exceeded_limit(snapshot.before, run))
+        !sched::NaiveQueue::exceeded_limit(snapshot.before, run) && !leaves_limit(snapshot, run))
       context_.report_violation(format("{} waits, and the cluster could have it as a job: {}",
                                        text(run.run), state.runs.at(run.run).reason));
 }
@@ -223,7 +247,7 @@ void PlacementChecker::check_quiet(bool well) {
 }
 
 void PlacementChecker::check_shown(const model::Attempt& attempt) const {
-  if (attempt.draining) return;
+  if (attempt.is_placed || attempt.draining) return;
   const model::Run& run = durable_.runs.at(attempt.id.run);
   const Job* job = job_of(*cluster_, name_of(attempt));
   const Duration created = attempt.created - context_.clock.at(Duration(0));

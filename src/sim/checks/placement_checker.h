@@ -43,6 +43,7 @@ class PlacementChecker {
   void check_shown(const model::Attempt& attempt) const;
   void check_shown_hosts(const model::Attempt& attempt) const;
   void check_no_stray_jobs() const;
+  bool is_of_cluster(const std::string& host) const;
   bool is_quiet_since(Duration moment, Duration limit) const;
 
   SimContext& context_;

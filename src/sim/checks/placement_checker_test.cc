@@ -19,7 +19,7 @@ class PlacementRules : public testing::Test {
  protected:
   PlacementRules() {
     rows_.map = two_hosts();
-    rows_.engine_places = true;
+    rows_.engine = rows_.placing_engine = "shared";
     checker_.set_cluster(world_.cluster(), "shared");
   }
 
@@ -71,7 +71,7 @@ class PlacementRules : public testing::Test {
   }
   std::string violation() const { return world_.context().violation().value_or("none"); }
 
-  mutable Simulation world_{{.map = two_hosts(), .engine_places = true}};
+  mutable Simulation world_{{.map = two_hosts(), .chosen_by = ChosenBy::engine}};
   model::State rows_;
   PlacementChecker checker_{world_.context(), rows_};
 };
@@ -113,9 +113,9 @@ TEST_F(PlacementRules, FindAnAttemptThatIsPlaced) {
   add({run});
   model::Attempt attempt = attempt_of(run);
   attempt.is_placed = true;
-  const std::vector<model::Change> changes = {run, attempt, node_of(attempt)};
+  const std::vector<model::Change> changes = {run, attempt, node_of(attempt, "a")};
   checker_.check(commit_of(changes));
-  EXPECT_THAT(violation(), HasSubstr("demo/1.1 is placed, and its engine chooses hosts"));
+  EXPECT_THAT(violation(), HasSubstr("demo/1.1/0 is placed on a, and its engine chooses"));
 }
 
 TEST_F(PlacementRules, FindANodeThatBeginsOnAHost) {

@@ -46,7 +46,7 @@ void PreemptionChecker::check_attempt(const Commit& commit, const model::Attempt
       (!after.last_checkpoint || *after.last_checkpoint < *before->last_checkpoint))
     context_.report_violation(text(after.id) + " forgets its newest checkpoint");
   const bool leaves = model::is_preemption(after.cause) && !before->draining;
-  if (after.cause == model::Cause::node_stopped && durable_.engine_places) return;  // by its engine
+  if (after.cause == model::Cause::node_stopped && !after.is_placed) return;  // by its engine
   if (leaves && after.cause != model::Cause::budget) return check_preempted(commit, run, after);
   if (before->move_destination != after.move_destination)
     context_.report_violation(text(after.id) + " is to go somewhere else");

@@ -28,9 +28,8 @@ void QueuePromiseChecker::check(const model::State& state,
   for (const model::RunId& id : state.open) check_preconditions(rows, state.runs.at(id));
   const QueueSnapshot snapshot = queue_snapshot_of(state, nothing);
   check_order(state, queue.waiting(), snapshot);
-  if (state.engine_places) return;  // it decides when they start
   check_start(queue.waiting(), snapshot);
-  if (auto idle = SchedulingOracle(snapshot.map).check_no_run_idle(snapshot, context_.clock.now()))
+  if (auto idle = SchedulingOracle(snapshot).check_no_run_idle(snapshot, context_.clock.now()))
     context_.report_violation(std::move(*idle));
 }
 
@@ -56,7 +55,7 @@ void QueuePromiseChecker::check_order(const model::State& state,
                                       const QueueSnapshot& snapshot) {
   std::vector<model::RunId> order;
   for (const sched::WaitingRun& waiting : reported) order.push_back(waiting.run);
-  const SchedulingOracle oracle(snapshot.map);
+  const SchedulingOracle oracle(snapshot);
   if (const auto right = oracle.order(snapshot); order != right)
     return context_.report_violation(
         format("they stand as {}, and should as {}", names_of(order), names_of(right)));
@@ -93,7 +92,7 @@ void QueuePromiseChecker::check_overtaking(const model::State& state,
 
 void QueuePromiseChecker::check_start(const std::vector<sched::WaitingRun>& reported,
                                       const QueueSnapshot& snapshot) {
-  const auto head = SchedulingOracle(snapshot.map).head(snapshot);
+  const auto head = SchedulingOracle(snapshot).head(snapshot);
   if (!head || head->start == Time{}) return;
   const auto found = std::ranges::find(reported, head->run, &sched::WaitingRun::run);
   if (found == reported.end()) return;

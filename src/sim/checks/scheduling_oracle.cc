@@ -7,6 +7,7 @@
 
 #include "base/format.h"
 #include "map/query.h"
+#include "platform/core/model/hosts_by_placement.h"
 
 namespace lockstep::sim {
 namespace {
@@ -135,6 +136,7 @@ std::vector<Allocation> leftover_allocations(
 void drop_missing_devices(const map::ClusterMap& map, Allocation& allocation) {
   const auto drop = [&](std::vector<model::HostDevices>& slices) {
     std::erase_if(slices, [&](model::HostDevices& slice) {
+      if (slice.host.empty()) return false;  // at an engine
       const map::Host* const host = map::find_host(map, slice.host);
       std::erase_if(slice.devices, [&](int index) {
         return !host || std::cmp_greater_equal(index, map::device_count(*host));
@@ -180,7 +182,9 @@ const PendingRun& find_waiting(const QueueState& state, const model::RunId& run)
 QueueSnapshot queue_snapshot_of(const model::State& durable, const Commit& commit) {
   const CommitView rows(durable, commit);
   QueueSnapshot snapshot;
-  snapshot.map = map_after(durable, commit);
+  model::HostsByPlacement hosts = model::hosts_by_placement(durable, map_after(durable, commit));
+  snapshot.map = std::move(hosts.by_lockstep);
+  snapshot.engine_map = std::move(hosts.by_engine);
   for (const auto& [host, state] : rows.hosts())
     snapshot.before.settings.hosts.push_back({host, state});
   sched::Limits& limits = snapshot.before.settings.limits;
@@ -191,7 +195,6 @@ QueueSnapshot queue_snapshot_of(const model::State& durable, const Commit& commi
   const auto given_up = rows.given_up();
   for (const model::RunId& id : rows.open())
     add_run(rows, durable, given_up, *rows.find(id), has_orphans(orphans, id), snapshot);
-  if (durable.engine_places) return snapshot;  // it knows itself which devices are in use
   snapshot.orphans = leftover_allocations(orphans, given_up, snapshot);
   auto& allocations = snapshot.before.allocations;
   allocations.insert(allocations.end(), snapshot.orphans.begin(), snapshot.orphans.end());
@@ -216,8 +219,15 @@ std::optional<SchedulingOracle::Head> SchedulingOracle::head(const QueueSnapshot
 
 std::optional<std::string> SchedulingOracle::check_starts(const QueueSnapshot& snapshot) const {
   if (snapshot.starts.empty()) return std::nullopt;
-  QueueState after = snapshot.before;
-  for (const Allocation& start : snapshot.starts) after = with_started(std::move(after), start);
+  QueueState after = snapshot.before, elsewhere = snapshot.before;
+  std::vector<Allocation> placed;
+  for (const Allocation& start : snapshot.starts) {
+    after = with_started(std::move(after), start);
+    if (is_at_engine(start))
+      elsewhere = with_started(std::move(elsewhere), start);
+    else
+      placed.push_back(start);
+  }
   for (const Allocation& start : snapshot.starts) {
     const PendingRun& run = find_waiting(snapshot.before, start.run);
     if (auto wrong = check_placement(after, run, start)) return wrong;
@@ -225,7 +235,7 @@ std::optional<std::string> SchedulingOracle::check_starts(const QueueSnapshot& s
       return format("{} starts, and the {} holds more than it may", text(run.run), *limit);
   }
   FailedOrders failed_orders;
-  return check_start_order(snapshot.before, snapshot.starts, failed_orders);
+  return check_start_order(elsewhere, placed, failed_orders);
 }
 
 // The hosts must accept runs and lie in one pod. Avoided hosts are allowed only if the gang fits

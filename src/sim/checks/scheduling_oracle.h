@@ -12,13 +12,15 @@
 #include <string>
 #include <vector>
 
+#include "map/query.h"
 #include "platform/core/sched/oracle/naive_queue.h"
 #include "sim/world/commit.h"
 
 namespace lockstep::sim {
 
 struct QueueSnapshot {
-  map::ClusterMap map{};
+  map::ClusterMap map{};         // the hosts on which Lockstep places runs
+  map::ClusterMap engine_map{};  // those among which an engine chooses
   // Without the runs that start: these wait. A run that starts where devices were reserved for its
   // move has its allocation. A waiting run whose name an orphan still uses is left out.
   sched::QueueState before{};
@@ -26,15 +28,24 @@ struct QueueSnapshot {
   std::vector<sched::Allocation> orphans{};  // and given-up nodes; among the allocations
 };
 
+// True if an engine chooses its hosts.
+inline bool is_at_engine(const sched::Allocation& allocation) {
+  return !allocation.devices.empty() && allocation.devices.front().host.empty();
+}
+
 // The rows after the commit, which starts some runs.
 QueueSnapshot queue_snapshot_of(const model::State& durable, const Commit& commit);
 
 class SchedulingOracle {
  public:
-  explicit SchedulingOracle(const map::ClusterMap& map)
-      : queue_(map, sched::policies::kOursWithMoves) {}
+  explicit SchedulingOracle(const map::ClusterMap& map, const map::ClusterMap& engine_map = {})
+      : queue_(map, sched::policies::kOursWithMoves,
+               static_cast<int>(map::device_count(engine_map))) {}
+  explicit SchedulingOracle(const QueueSnapshot& snapshot)
+      : SchedulingOracle(snapshot.map, snapshot.engine_map) {}
 
-  // The first violation among the runs that start; empty if there is none.
+  // The first violation among the runs that start; empty if there is none. PlacementChecker checks
+  // the order of those that start at an engine.
   std::optional<std::string> check_starts(const QueueSnapshot& snapshot) const;
   // Reports that the head starts later than before, whichever runs start. Accepted reasons are a
   // run that exceeds its time-out and a host that was closed or drained.

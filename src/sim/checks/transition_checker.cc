@@ -194,10 +194,9 @@ void TransitionChecker::check_preconditions(const Commit& commit, const model::R
 
 // A run that starts was ahead of the others, or delays none of them. A run in its pause is skipped.
 void TransitionChecker::check_queue_order(const Commit& commit) {
-  if (durable_.engine_places) return;  // PlacementChecker checks its queue
   if (commit.attempts.empty() && commit.hosts.empty() && commit.limits.empty()) return;
   const QueueSnapshot after = queue_snapshot_of(durable_, commit);
-  const SchedulingOracle oracle(after.map);
+  const SchedulingOracle oracle(after);
   if (auto wrong = oracle.check_starts(after)) context_.report_violation(std::move(*wrong));
   if (auto late = oracle.check_head_not_delayed(queue_snapshot_of(durable_, {}), after,
                                                 context_.clock.now()))

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "map/query.h"
+
 namespace lockstep::sim {
 namespace {
 
@@ -10,6 +12,15 @@ const Error kDaemonDead{Code::unavailable, "the daemon is dead"};
 constexpr Duration kListAgeMax = std::chrono::seconds(10);
 
 }  // namespace
+
+void SimEngine::leave_out(const map::ClusterMap& hosts) {
+  for (const map::Host* host : map::hosts(hosts)) left_out_.insert(host->id);
+}
+
+bool SimEngine::is_of_another_engine(const model::NodeName& node) const {
+  const host::LaunchSpec* launch = components_.hosts.launch_of(node);
+  return launch && left_out_.contains(launch->host);
+}
 
 // Another daemon has another engine object: it knows nothing of the one before.
 void SimEngine::begin_life() {
@@ -86,6 +97,7 @@ void SimEngine::kill(const model::NodeName& node) {
 }
 
 void SimEngine::kill_processes(const model::NodeName& node) {
+  if (is_of_another_engine(node)) return;
   for (const auto& [id, agent] : components_.hosts.agents())
     if (agent->name() == node && !components_.network.can_reach(agent->host()))
       return components_.context.trace("engine", "cannot reach host {} to kill {}", agent->host(),
@@ -100,6 +112,7 @@ void SimEngine::look() {
   looked_at_ = components_.context.timeline.now();
   seen_.emplace();
   for (const model::NodeName& node : components_.hosts.nodes()) {
+    if (is_of_another_engine(node)) continue;
     const host::LaunchSpec* launch = components_.hosts.launch_of(node);
     seen_->push_back({.node = node,
                       .seen = {.has_agent = components_.hosts.has_agent(node)},
@@ -115,7 +128,8 @@ std::map<std::string, std::string> SimEngine::unreachable_hosts() const {
   std::map<std::string, std::string> found;
   if (!tells_unreachable_hosts_) return found;
   for (const std::string& host : components_.hosts.names())
-    if (!components_.network.can_reach(host) || !components_.hosts.is_up(host)) {
+    if (!left_out_.contains(host) &&
+        (!components_.network.can_reach(host) || !components_.hosts.is_up(host))) {
       components_.truth.host_unavailable(host);
       found.emplace(host, "it does not answer");
     }

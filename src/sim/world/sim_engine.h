@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,9 @@ class SimEngine : public engine::Engine {
       : components_(components),
         random_(seed, "engine"),
         tells_unreachable_hosts_(SeededRandom(seed, "unreachable hosts").percent(50)) {}
+
+  // It has nothing to do with these hosts: they are those of another engine.
+  void leave_out(const map::ClusterMap& hosts);
 
   std::string_view name() const override { return "simulated"; }
   void submit(engine::Gang gang) override;
@@ -62,10 +66,12 @@ class SimEngine : public engine::Engine {
   void kill_processes(const model::NodeName& node);
   void look();
   std::map<std::string, std::string> unreachable_hosts() const;
+  bool is_of_another_engine(const model::NodeName& node) const;
 
   const EngineComponents components_;
   SeededRandom random_;
   const bool tells_unreachable_hosts_;  // or nodes fail to start there
+  std::set<std::string> left_out_;      // hosts
   EngineFaults faults_;
 
   // These belong to the present daemon:

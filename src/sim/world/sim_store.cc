@@ -121,7 +121,8 @@ Result<void> SimStore::remove_run(const model::RunRows& run, std::span<const mod
 void SimStore::replace(model::State other) {
   model::State before = std::exchange(durable_, std::move(other));
   durable_.hosts_make_map = before.hosts_make_map;
-  durable_.engine_places = before.engine_places;
+  durable_.engine = before.engine;
+  durable_.placing_engine = before.placing_engine;
   durable_.settings = before.settings;
   if (!durable_.hosts_make_map) durable_.map = before.map;
   model::drop_unstored_orphans(durable_);

@@ -3,8 +3,8 @@ import { isLive } from "../live/live";
 import { get } from "./client";
 import { splitId } from "./queries";
 
-/** About three points a pixel of a chart; the daemon keeps the extremes of each stretch. */
-const pointsPerLine = 1600;
+/** Two points a pixel of a chart; the daemon keeps the extremes of each stretch. */
+const pointsPerLine = 800;
 const mostPoints = 100_000;
 
 export interface MetricQuery {

@@ -420,10 +420,10 @@ ServeOptions add_slurm_options(CLI::App& command, ServeFlags& flags) {
                                  "--slurm-option=--qos=high; may be repeated")
                      ->type_name("ARGUMENT")
                      ->allow_extra_args(false);
-  auto* shared = command.add_flag(
-      "--slurm-shared", flags.slurm_shared,
-      "with --engine slurm: Slurm chooses the hosts of each run, because other jobs use the "
-      "partition too");
+  auto* shared = command.add_flag("--slurm-shared", flags.slurm_shared,
+                                  "with --engine slurm: Slurm chooses the hosts of each run that "
+                                  "goes to it, because other jobs "
+                                  "use the partition too");
   return {partition, account, option, shared};
 }
 

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/steady_clock.h"
 #include "net/crypto.h"
+#include "platform/agent/external/visible_gpus.h"
 #include "platform/host/log_rotation.h"
 #include "platform/host/machine.h"
 
@@ -116,6 +117,21 @@ Result<void> ExternalAgent::start_sender() {
   return {};
 }
 
+// --- Telemetry ---
+
+// Begins again with the GPUs of all ranks that are known now.
+void ExternalAgent::watch_telemetry() {
+  if (times_.telemetry_interval == Duration(0)) return;
+  telemetry_.emplace(WatchedNode{
+      .rank = ranks_.all().front().rank, .gpus = gpus_, .interval = times_.telemetry_interval});
+}
+
+void ExternalAgent::pass_on_telemetry() {
+  if (!telemetry_) return;
+  for (spool::TelemetryItem& item : telemetry_->take()) sender_->add(std::move(item));
+  if (!ranks_.any_running()) telemetry_.reset();
+}
+
 // --- What ranks say ---
 
 Result<RankPlaces> ExternalAgent::add_rank(const RankHello& hello) {
@@ -138,6 +154,8 @@ Result<RankPlaces> ExternalAgent::add_rank(const RankHello& hello) {
   LS_LOG(info, "rank {} is process {}", hello.rank, hello.pid);
   // Before the rank hears of its socket: it may report, and end, at once.
   if (!sender_) TRY(start_sender());
+  add_visible_gpus(static_cast<pid_t>(hello.pid), gpus_);
+  watch_telemetry();
   send_status();
   return RankPlaces{.report = path, .media = folder_.media()};
 }
@@ -187,6 +205,7 @@ void ExternalAgent::run_once() {
   if (polled[0].revents != 0) read_signals();
   if (polled[1].revents != 0) sender_->clear_wake();
   read_reports();
+  pass_on_telemetry();
   presence_->read();
   tell_of_attachment();
   send_notes();
@@ -210,7 +229,7 @@ void ExternalAgent::read_signals() {
 // While the daemon is away, the reports are in the spool, and the rank need not wait for them.
 void ExternalAgent::answer_leaving() {
   if (!presence_->has_leaving()) return;
-  if (sender_->all_delivered() || status_().error) presence_->send_delivered();
+  if (sender_->reports_delivered() || status_().error) presence_->send_delivered();
 }
 
 void ExternalAgent::tell_of_attachment() {

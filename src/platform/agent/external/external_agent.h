@@ -21,6 +21,7 @@
 #include "platform/agent/link/heartbeat_sender.h"
 #include "platform/agent/link/media_sender.h"
 #include "platform/agent/ranks/report_socket.h"
+#include "platform/agent/watch/telemetry_watch.h"
 #include "platform/core/model/state.h"
 
 namespace lockstep::agent {
@@ -31,6 +32,7 @@ struct ExternalAgentTimes {
   Duration exit_without_leave = std::chrono::hours(24);  // after the end of the last rank
   Duration last_items = std::chrono::minutes(5);         // after `leave`
   Duration refusal_limit = std::chrono::minutes(10);
+  Duration telemetry_interval = std::chrono::seconds(1);
 };
 
 // The identity of one start of the agent, for its request and its heartbeats.
@@ -64,6 +66,8 @@ class ExternalAgent {
   void handle_end(int rank, const RankFarewell& farewell);
   void await_first_rank();
   Result<void> start_sender();
+  void watch_telemetry();
+  void pass_on_telemetry();
   void run_once();
   void read_reports();
   void read_signals();
@@ -99,6 +103,8 @@ class ExternalAgent {
   ExternalAgentTimes times_;
   std::unique_ptr<HeartbeatSender> sender_;  // from the first rank on
   std::optional<MediaSender> media_sender_;  // the same
+  std::optional<TelemetryWatch> telemetry_;  // while a rank runs
+  std::vector<telemetry::GpuOfRun> gpus_;    // of all ranks so far
   MediaSender::Find media_;
   Duration begun_{};
   std::optional<Duration> all_ended_since_;

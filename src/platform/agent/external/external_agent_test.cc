@@ -50,10 +50,14 @@ class PlayedDaemon : public DaemonLink {
     ++calls_;
     if (error_) return *error_;
     last_ = heartbeat;
-    for (const auto& item : heartbeat.items) items_.push_back(item);
     api::HeartbeatAnswer answer;
     answer.command = command_;
-    if (!items_.empty()) answer.acknowledged = items_.back().sequence;
+    for (const auto& item : heartbeat.items) {
+      const bool is_reading = item.kind == spool::TelemetryKind::telemetry;
+      (is_reading ? readings_ : items_).push_back(item);
+      acknowledged_ = item.sequence;
+    }
+    answer.acknowledged = acknowledged_;
     return answer;
   }
   void order(CommandKind command) {
@@ -76,6 +80,14 @@ class PlayedDaemon : public DaemonLink {
     const Lock lock(mutex_);
     return items_.size();
   }
+  // The last one that came; nullopt: none came.
+  std::optional<double> reading(const std::string& metric) const {
+    const Lock lock(mutex_);
+    for (auto item = readings_.rbegin(); item != readings_.rend(); ++item)
+      if (const auto value = item->values.find(metric); value != item->values.end())
+        return value->second;
+    return std::nullopt;
+  }
   bool was_called() const {
     const Lock lock(mutex_);
     return calls_ > 0;
@@ -87,7 +99,9 @@ class PlayedDaemon : public DaemonLink {
   CommandKind command_ LS_GUARDED_BY(mutex_) = CommandKind::none;
   std::optional<Error> error_ LS_GUARDED_BY(mutex_);
   api::Heartbeat last_ LS_GUARDED_BY(mutex_);
-  std::vector<spool::TelemetryItem> items_ LS_GUARDED_BY(mutex_);
+  std::vector<spool::TelemetryItem> items_ LS_GUARDED_BY(mutex_);  // but readings
+  std::vector<spool::TelemetryItem> readings_ LS_GUARDED_BY(mutex_);
+  std::int64_t acknowledged_ LS_GUARDED_BY(mutex_) = 0;
 };
 
 Fd connected(const std::string& path) {
@@ -254,6 +268,15 @@ TEST_F(ExternalAgentTest, ItLeavesWhenTheDaemonHasEverythingAndRemovesItsFolder)
   thread_.join();
   EXPECT_EQ(daemon_.items(), 1u);
   EXPECT_FALSE(std::filesystem::exists(folder().path()));
+}
+
+TEST_F(ExternalAgentTest, ReadingsOfTheHostReachTheDaemonWhileARankRuns) {
+  run({.telemetry_interval = std::chrono::milliseconds(20)});
+  PlayedRank rank(folder(), 3);
+  EXPECT_TRUE(comes_true([&] { return daemon_.reading("cpu/utilization_percent").has_value(); }));
+  EXPECT_GT(daemon_.reading("memory/total_bytes"), 0);
+  rank.send({{"leaving", ""}});
+  EXPECT_EQ(rank.next()["delivered"], true) << "it does not wait for readings";
 }
 
 TEST_F(ExternalAgentTest, WithoutARankItEndsAndCallsNoDaemon) {

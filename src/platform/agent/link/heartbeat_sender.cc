@@ -112,6 +112,11 @@ bool HeartbeatSender::all_delivered() const {
   return spool_.empty() && schedule_.is_status_delivered() && !flight_wanted_;
 }
 
+bool HeartbeatSender::reports_delivered() const {
+  Lock lock(mutex_);
+  return spool_.has_only_telemetry() && schedule_.is_status_delivered();
+}
+
 Duration HeartbeatSender::time_since_answer() const {
   Lock lock(mutex_);
   return steady_now() - schedule_.last_answer();

@@ -71,6 +71,8 @@ class HeartbeatSender {
   DaemonOrders orders() const;
   // True if everything set and added so far was acknowledged, and all requested records were sent.
   bool all_delivered() const;
+  // The same but for telemetry, which waits for the next heartbeat.
+  bool reports_delivered() const;
   // Time since the daemon's last answer.
   Duration time_since_answer() const;
   Duration time_since_contact() const;

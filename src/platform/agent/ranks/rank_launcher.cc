@@ -1,5 +1,6 @@
 #include "platform/agent/ranks/rank_launcher.h"
 
+#include <chrono>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -13,17 +14,24 @@
 #include "comm/fabric/address/network_options.h"
 #include "comm/fabric/address/port_range.h"
 #include "net/crypto.h"
+#include "net/http/http_client.h"
 #include "net/http/url.h"
 #include "platform/agent/ranks/node_address.h"
 #include "platform/agent/ranks/rank_binding.h"
 #include "platform/agent/ranks/rank_environment.h"
 #include "platform/agent/ranks/socket_interface.h"
 #include "platform/agent/ranks/stand_in.h"
+#include "platform/api/routes.h"
 #include "platform/host/home.h"
 #include "platform/host/rank_token.h"
 #include "platform/host/server_certificate.h"
 
 namespace lockstep::agent {
+namespace {
+
+constexpr auto kAuthorityWait = std::chrono::seconds(5);
+
+}  // namespace
 
 Result<std::unique_ptr<RankLauncher>> RankLauncher::open(const host::LaunchSpec& launch,
                                                          const model::NodeId& node,
@@ -115,18 +123,36 @@ void RankLauncher::set_nccl_network() {
   LS_LOG(info, "{}", nccl_network_.reason);
 }
 
-// Clients of MLflow trust a certificate by the file of its authority, not by a fingerprint, so
-// ranks on a machine without that file are told of no daemon with HTTPS.
+// Clients of MLflow trust a certificate by the file of its authority, not by a fingerprint.
 void RankLauncher::set_tracking() {
   const auto daemon = host::read_daemon_file(launch_.daemon_file);
-  if (!daemon) return;
-  const std::string url = daemon->url.substr(0, daemon->url.find('#'));
-  const auto authority =
-      host::authority_file(std::filesystem::path(launch_.daemon_file).parent_path());
-  const bool is_readable = ::access(authority.c_str(), R_OK) == 0;
-  if (url.starts_with("https://") && !is_readable) return;
-  tracking_url_ = url;
-  if (url.starts_with("https://")) tracking_authorities_ = authority.string();
+  const auto server = daemon ? net::parse_url(daemon->url) : Result<net::Url>(daemon.error());
+  if (!server) return;
+  if (server->scheme == net::Scheme::https) {
+    const auto authority = daemon_authority(*server);
+    const auto written = authority ? write_file(own_files().daemon_authority(), *authority, 0644)
+                                   : Result<void>(authority.error());
+    if (!written) {
+      LS_LOG(warning, "the ranks get no MLFLOW_TRACKING_URI: {}", written.error().message);
+      return;
+    }
+    tracking_authorities_ = files_.daemon_authority().string();
+  }
+  tracking_url_ = server->text();
+}
+
+// From its folder, else from the daemon itself, which presents the authority of the fingerprint.
+Result<std::string> RankLauncher::daemon_authority(const net::Url& server) const {
+  const auto file = host::authority_file(std::filesystem::path(launch_.daemon_file).parent_path());
+  if (auto known = read_file(file)) return known;
+  net::HttpClient client(server);
+  TRY(client.call({.target = std::string(api::kHealth.path)}, Deadline::after(kAuthorityWait)));
+  std::string authority = client.server_authority();
+  if (!authority.empty()) return authority;
+  return Error{Code::not_found,
+               format("clients of MLflow trust the file of an authority, and the fingerprint of {} "
+                      "is not that of the authority that issued its certificate",
+                      server.text())};
 }
 
 // The port of torch's store on this host's loopback: rank 0's own, or that of the forwarder. 0 if

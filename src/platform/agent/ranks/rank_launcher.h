@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "comm/rendezvous/port_forwarder.h"
 #include "comm/rendezvous/server.h"
+#include "net/http/url.h"
 #include "net/reserved_port.h"
 #include "platform/agent/ranks/nccl_network.h"
 #include "platform/agent/ranks/socket_folder.h"
@@ -65,6 +66,7 @@ class RankLauncher {
   Result<int> open_store();
   void set_nccl_network();
   void set_tracking();
+  Result<std::string> daemon_authority(const net::Url& server) const;
   std::string stand_ins() const;  // as in RankLaunchInfo
 
   const host::LaunchSpec& launch_;

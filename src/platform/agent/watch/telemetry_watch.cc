@@ -7,7 +7,6 @@
 
 #include "base/log.h"
 #include "map/discover/nvml.h"
-#include "platform/telemetry/device_sources.h"
 #include "platform/telemetry/host_sources.h"
 
 namespace lockstep::agent {
@@ -35,12 +34,16 @@ spool::TelemetryItem item_of(telemetry::Sample sample, int rank) {
 
 }  // namespace
 
-TelemetryWatch::TelemetryWatch(const host::LaunchSpec& launch)
-    : rank_(launch.first_rank),
-      host_([] { return telemetry::host_sources(); }, launch.telemetry_interval),
-      devices_(
-          [gpus = gpus_of(launch)] { return telemetry::device_sources(gpus, map::kNvmlLibrary); },
-          launch.telemetry_interval) {}
+WatchedNode watched_node(const host::LaunchSpec& launch) {
+  return {launch.first_rank, gpus_of(launch), launch.telemetry_interval};
+}
+
+TelemetryWatch::TelemetryWatch(WatchedNode node)
+    : rank_(node.rank),
+      host_([] { return telemetry::host_sources(); }, node.interval),
+      devices_([gpus = std::move(
+                    node.gpus)] { return telemetry::device_sources(gpus, map::kNvmlLibrary); },
+               node.interval) {}
 
 std::vector<spool::TelemetryItem> TelemetryWatch::take() {
   std::vector<spool::TelemetryItem> items;

@@ -1,4 +1,4 @@
-// TelemetryWatch: readings of the node's host and of the run's devices, as items for the daemon.
+// TelemetryWatch: readings of a node's host and of its GPUs, as items for the daemon.
 //
 // The host and the devices have a thread each, because a driver may hang. docs/design/telemetry.md
 // lists the metrics.
@@ -9,13 +9,21 @@
 #include "base/units.h"
 #include "platform/host/launch_spec.h"
 #include "platform/spool/telemetry_item.h"
+#include "platform/telemetry/device_sources.h"
 #include "platform/telemetry/reader.h"
 
 namespace lockstep::agent {
 
+struct WatchedNode {
+  int rank = 0;  // the first of the node
+  std::vector<telemetry::GpuOfRun> gpus{};
+  Duration interval{};
+};
+WatchedNode watched_node(const host::LaunchSpec& launch);
+
 class TelemetryWatch {
  public:
-  explicit TelemetryWatch(const host::LaunchSpec& launch);
+  explicit TelemetryWatch(WatchedNode node);
 
   // The readings since the last call. Returns at once.
   std::vector<spool::TelemetryItem> take();
@@ -23,7 +31,7 @@ class TelemetryWatch {
  private:
   void log_hanging_devices();
 
-  const int rank_;  // the first of the node
+  const int rank_;
   telemetry::Reader host_;
   telemetry::Reader devices_;
   bool hangs_ = false;

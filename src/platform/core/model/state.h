@@ -78,13 +78,15 @@ inline constexpr std::string_view kExternalEngine = "external";
 // Ordered containers throughout: decisions must not depend on hashing.
 struct State {
   // `map`, `settings`, `engine`, `numbers`, `engine_has_listed`, `hosts_make_map` and
-  // `engine_places` are not rows.
+  // `placing_engine` are not rows.
   map::ClusterMap map;
   bool hosts_make_map = false;  // apply() makes the map from `hosts`; set before the first of them
-  bool engine_places = false;   // the engine chooses the hosts of runs
   Settings settings;
   // The name of the one that starts attempts, on hosts whose pod names none.
   std::string engine{kLocalEngine};
+  // The name of the one that chooses the hosts of its runs itself, among those of its pods; empty:
+  // none.
+  std::string placing_engine{};
   // By project, the highest number ever given to a run here, including stores that no longer exist.
   std::map<std::string, std::int64_t> numbers;
   bool engine_has_listed = true;  // false: no run starts until the engine has listed its nodes

@@ -6,8 +6,9 @@
 namespace lockstep::sched {
 Plan schedule_once(const map::ClusterMap& map, const SchedulingPolicy& policy,
                    std::span<const PendingRun> queue, std::span<const Allocation> held, Time now,
-                   const OperatorSettings& settings, MapGrowth growth) {
-  Scheduler scheduler(map, policy, growth);
+                   const OperatorSettings& settings, MapGrowth growth,
+                   const std::optional<EngineHosts>& engine) {
+  Scheduler scheduler(map, policy, growth, engine);
   scheduler.set_limits(settings.limits);
   for (const auto& [host, state, why] : settings.hosts) scheduler.set_host(host, state, why);
   for (const Allocation& allocation : held) scheduler.add_allocation(allocation);

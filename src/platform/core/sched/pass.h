@@ -6,6 +6,7 @@
 // For repeated passes use a Scheduler, which returns the same results.
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "base/result.h"
@@ -18,7 +19,8 @@ namespace lockstep::sched {
 // In any order; each run once, in the queue or in `held`.
 Plan schedule_once(const map::ClusterMap& map, const SchedulingPolicy& policy,
                    std::span<const PendingRun> queue, std::span<const Allocation> held, Time now,
-                   const OperatorSettings& settings = {}, MapGrowth growth = MapGrowth::none);
+                   const OperatorSettings& settings = {}, MapGrowth growth = MapGrowth::none,
+                   const std::optional<EngineHosts>& engine = {});
 
 // Checks that the run could start on an empty map; the error describes what the map holds.
 Result<void> check_fits(const map::ClusterMap& map, const PendingRun& pending);

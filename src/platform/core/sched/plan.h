@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "map/map.h"
 #include "platform/core/model/host_devices.h"
 #include "platform/core/model/host_state.h"
 #include "platform/core/model/ids.h"
@@ -47,7 +48,8 @@ struct PendingRun {
 };
 
 // Devices that are not free, and the run that holds them. Devices of hosts that the map lacks are
-// ignored, and so are those without a host, which the run's engine chooses.
+// ignored. Those without a host, or on one of EngineHosts, are chosen by the engine: they hold no
+// capacity, and count towards limits.
 struct Allocation {
   model::RunId run;
   std::vector<model::HostDevices> devices;
@@ -76,8 +78,9 @@ struct Allocation {
 
 struct Placement {
   model::RunId run;
-  std::vector<model::HostDevices>
-      devices;  // one entry a node in the map's order, the remainder's last
+  // One entry a node in the map's order, the remainder's last. An engine that chooses hosts gets
+  // as many devices without a host.
+  std::vector<model::HostDevices> devices;
   bool operator==(const Placement&) const = default;
 };
 
@@ -91,6 +94,14 @@ struct Limits {
 
 // Can the map get more hosts? Then a run that it cannot hold waits for them.
 enum class MapGrowth { none, hosts_join };
+
+// Hosts among which an engine chooses, such as those of a partition of Slurm that other jobs use
+// too. A run that cannot start at once on the hosts of the map starts there, without hosts, if
+// these hosts could hold it when they are empty.
+struct EngineHosts {
+  map::ClusterMap map;  // without the hosts on which the scheduler places runs
+  int runs_max = 0;     // that the engine has at once, whether it lets them wait or runs them
+};
 
 struct HostStatus {
   std::string host;

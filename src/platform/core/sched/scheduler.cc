@@ -4,11 +4,13 @@
 #include <array>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
 
 #include "platform/core/sched/capacity/allocated_runs.h"
+#include "platform/core/sched/capacity/engine_capacity.h"
 #include "platform/core/sched/preempt/evictions.h"
 #include "platform/core/sched/preempt/preemptions.h"
 #include "platform/core/sched/preempt/relocations.h"
@@ -23,11 +25,13 @@ namespace lockstep::sched {
 
 class Scheduler::Impl {
  public:
-  Impl(const map::ClusterMap& map, const SchedulingPolicy& policy, MapGrowth growth)
+  Impl(const map::ClusterMap& map, const SchedulingPolicy& policy, MapGrowth growth,
+       const std::optional<EngineHosts>& engine)
       : policy_(policy),
         table_(map, growth),
+        engine_(engine ? std::make_unique<EngineCapacity>(*engine) : nullptr),
         device_allocator_(table_),
-        waiting_(table_, accounts_, policy) {
+        waiting_(table_, accounts_, policy, engine_.get()) {
     LS_CHECK(policy.checkpoint_interval > Duration(0));
   }
   Impl(const Impl&) = delete;  // its members refer to one another
@@ -104,12 +108,15 @@ class Scheduler::Impl {
   void backfill_shortest_first(QueueScan& scan, std::vector<std::size_t> candidates);
   // True if the run starts; then it holds its devices from here on.
   bool try_start(QueueScan& scan, const Entry& entry, int tier);
+  bool engine_takes(const Gang& gang) const;
   bool may_backfill(QueueScan& scan, const Entry& entry, int tier, std::span<const int> hosts);
   bool respects_head_limits(const QueueScan& scan, const Entry& entry) const;
   void record_no_fit(QueueScan& scan, const Entry& entry, int tier);
   bool is_cached_head(const QueueScan& scan, const Entry& entry, int tier) const;
   Reservation make_reservation(const QueueScan& scan, const Gang& gang, Duration limit, int tier);
+  // At the engine if there are no hosts.
   void start(QueueScan& scan, const Entry& entry, std::span<const int> hosts);
+  std::int64_t devices_at_engine(const std::vector<model::HostDevices>& devices) const;
   bool has_room_in_debug_share(const Entry& entry) const;
   static bool may_preempt(const QueueScan& scan, int tier);
   bool preempt_for(QueueScan& scan, const Entry& head, int tier);
@@ -131,6 +138,7 @@ class Scheduler::Impl {
 
   const SchedulingPolicy policy_;
   const HostTable table_;
+  const std::unique_ptr<EngineCapacity> engine_;  // null: no engine chooses hosts
   Accounts accounts_;
   DeviceAllocator device_allocator_;
   WaitingList waiting_;
@@ -153,6 +161,16 @@ void append(Plan& plan, Plan more) {
   plan.preempted_for.merge(more.preempted_for);
 }
 
+// The devices of each node, without a host.
+std::vector<model::HostDevices> devices_without_hosts(const Shape& shape) {
+  std::vector<model::HostDevices> nodes(as_index(shape.nodes + (shape.remainder > 0 ? 1 : 0)));
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    nodes[i].devices.resize(as_index(resources_on(shape, i).devices));
+    std::iota(nodes[i].devices.begin(), nodes[i].devices.end(), 0);
+  }
+  return nodes;
+}
+
 // Devices reserved at its destination. They count towards no limit: the run holds as many already.
 AllocatedRun reserved_at_destination(const AllocatedRun& allocated_run, HostAllocations taken,
                                      Time until) {
@@ -166,6 +184,16 @@ AllocatedRun reserved_at_destination(const AllocatedRun& allocated_run, HostAllo
 }
 
 }  // namespace
+
+// Those that have no host, or one of the engine's.
+std::int64_t Scheduler::Impl::devices_at_engine(
+    const std::vector<model::HostDevices>& devices) const {
+  std::int64_t count = 0;
+  for (const model::HostDevices& node : devices)
+    if (node.host.empty() || (engine_ && engine_->has(node.host)))
+      count += std::ssize(node.devices);
+  return count;
+}
 
 void Scheduler::Impl::add_allocation(const Allocation& allocation) {
   LS_CHECK(!waiting_.contains(allocation.run));
@@ -185,7 +213,8 @@ void Scheduler::Impl::add_allocation(const Allocation& allocation) {
           order_key(policy_, allocation.arrived, allocation.timeout, allocation.fair_share_used),
       .leaving = allocation.leaving,
       .priority = allocation.priority,
-      .last_checkpoint = allocation.last_checkpoint};
+      .last_checkpoint = allocation.last_checkpoint,
+      .devices_at_engine = devices_at_engine(allocation.devices)};
   accounts_.add_usage(account, device_count(allocated_run));
   if (!allocation.move_destination.empty())
     allocated_runs_.add(reserved_at_destination(
@@ -211,6 +240,10 @@ void Scheduler::Impl::remove_allocation(const model::RunId& run) {
 }
 
 void Scheduler::Impl::set_host(const std::string& name, model::HostState state, std::string why) {
+  if (const auto of_engine = engine_ ? engine_->table().find(name) : std::nullopt) {
+    engine_->set_host_state(*of_engine, state, std::move(why));
+    return waiting_.update_gangs();
+  }
   const auto host = table_.find(name);
   if (!host) return;
   cached_head_.reset();
@@ -370,18 +403,27 @@ bool Scheduler::Impl::try_start(QueueScan& scan, const Entry& entry, int tier) {
   if (!accounts_.allows(entry.account, device_count(gang.shape))) return false;
   if (!respects_head_limits(scan, entry)) return false;
   auto hosts = device_allocator_.choose(gang, policy_.fit);
-  if (hosts.empty() && preempt_for(scan, entry, tier))
+  if (hosts.empty() && !engine_takes(gang) && preempt_for(scan, entry, tier))
     hosts = device_allocator_.choose(gang, policy_.fit);
-  if (hosts.empty()) {
-    record_no_fit(scan, entry, tier);
-    return false;
+  if (!hosts.empty() && !may_backfill(scan, entry, tier, hosts)) {
+    hosts.clear();
+    if (!engine_takes(gang)) {
+      shape.refused_after_starts = scan.started.size();
+      return false;
+    }
   }
-  if (!may_backfill(scan, entry, tier, hosts)) {
-    shape.refused_after_starts = scan.started.size();
+  if (hosts.empty() && !engine_takes(gang)) {
+    record_no_fit(scan, entry, tier);
     return false;
   }
   start(scan, entry, hosts);
   return true;
+}
+
+// Once it takes no run of a shape, it takes none during the same scan: it only gets fuller.
+bool Scheduler::Impl::engine_takes(const Gang& gang) const {
+  return engine_ && can_be_placed(gang.at_engine) &&
+         allocated_runs_.at_engine() < engine_->runs_max();
 }
 
 bool Scheduler::Impl::ends_before_heads(const QueueScan& scan, const Entry& entry, int tier) const {
@@ -423,7 +465,8 @@ std::optional<model::RunId> Scheduler::Impl::head() {
   std::optional<model::RunId> head;
   const auto look = [&](const Entry& entry) {
     const Gang& gang = waiting_.gang(entry);
-    if (can_be_placed(gang.scope) && accounts_.allows(entry.account, device_count(gang.shape)))
+    if ((can_be_placed(gang.scope) || can_be_placed(gang.at_engine)) &&
+        accounts_.allows(entry.account, device_count(gang.shape)))
       head = waiting_.run(entry);
     return !head;
   };
@@ -482,17 +525,19 @@ void Scheduler::Impl::start(QueueScan& scan, const Entry& entry, std::span<const
                              .needs = pending.needs,
                              .may_pause = pending.may_pause,
                              .queue_key = order_key(policy_, pending),
-                             .priority = pending.priority};
+                             .priority = pending.priority,
+                             .devices_at_engine = hosts.empty() ? device_count(shape) : 0};
   if (!policy_.preempts_at_once && pending.run_class == model::RunClass::preemptible)
     placed_preemptible_.insert_or_assign(pending.run, pending);
   scan.plan.placements.push_back(
-      {pending.run, device_allocator_.with_host_names(allocated_run.allocations)});
+      {pending.run, hosts.empty() ? devices_without_hosts(shape)
+                                  : device_allocator_.with_host_names(allocated_run.allocations)});
   accounts_.add_usage(entry.account, device_count(shape));
   allocated_runs_.add(std::move(allocated_run));
 }
 
 bool Scheduler::Impl::has_room_in_debug_share(const Entry& entry) const {
-  return debug_share_has_room(policy_, table_, allocated_runs_, waiting_.gang(entry).shape);
+  return debug_share_has_room(policy_, waiting_, allocated_runs_, waiting_.gang(entry).shape);
 }
 
 // Only while no head of the tier waits: preempted runs would leave for nothing.
@@ -583,8 +628,9 @@ void Scheduler::Impl::mark_leaving(const model::RunId& run, Time now) {
   allocated_runs_.add(std::move(allocated_run));
 }
 
-Scheduler::Scheduler(const map::ClusterMap& map, const SchedulingPolicy& policy, MapGrowth growth)
-    : impl_(std::make_unique<Impl>(map, policy, growth)) {}
+Scheduler::Scheduler(const map::ClusterMap& map, const SchedulingPolicy& policy, MapGrowth growth,
+                     const std::optional<EngineHosts>& engine)
+    : impl_(std::make_unique<Impl>(map, policy, growth, engine)) {}
 Scheduler::~Scheduler() = default;
 Scheduler::Scheduler(Scheduler&&) noexcept = default;
 Scheduler& Scheduler::operator=(Scheduler&&) noexcept = default;

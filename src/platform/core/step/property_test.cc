@@ -11,8 +11,8 @@
 #include "base/format.h"
 #include "base/random.h"
 #include "map/query.h"
+#include "platform/core/model/hosts_by_placement.h"
 #include "platform/core/sched/pass.h"
-#include "platform/core/sched/queue/engine_queue.h"
 #include "platform/core/step/decider.h"
 #include "platform/core/step/step_world_for_test.h"
 
@@ -34,15 +34,17 @@ sched::SchedulingPolicy chaos_policy() {
 class Chaos {
  public:
   // Where the hosts of the map come from.
-  // chosen_by_engine: declared, and runs start without hosts.
-  enum class Hosts { declared, joining, chosen_by_engine };
+  // chosen_by_engine: declared, and runs start without hosts. chosen_by_both: so do those that find
+  // no devices on the hosts of another engine.
+  enum class Hosts { declared, joining, chosen_by_engine, chosen_by_both };
 
   // Every other seed is calm: most agents obey, so that runs write checkpoints.
   Chaos(std::uint64_t seed, Hosts hosts)
       : random_(seed),
         calm_(seed % 2 == 0),
         joining_(hosts == Hosts::joining),
-        engine_places_(hosts == Hosts::chosen_by_engine) {}
+        has_two_engines_(hosts == Hosts::chosen_by_both),
+        engine_places_(hosts == Hosts::chosen_by_engine || has_two_engines_) {}
 
   void step_once() {
     world_.now += Duration(static_cast<std::int64_t>(random_.below(calm_ ? 1'000'000 : 4'000'000)));
@@ -112,6 +114,11 @@ class Chaos {
   }
 
   int attempts() const { return static_cast<int>(world_.state.attempts.size()); }
+  // By whether Lockstep has chosen their hosts.
+  int attempts_placed(bool is_placed) const {
+    return static_cast<int>(std::ranges::count_if(
+        world_.state.attempts, [&](const auto& one) { return one.second.is_placed == is_placed; }));
+  }
   int given_up() const { return static_cast<int>(given_up_.size()); }
   // By the causes of attempts' ends.
   int ended_by(model::Cause cause) const {
@@ -250,6 +257,10 @@ class Chaos {
   }
 
   std::string any_host() { return std::string(1, static_cast<char>('a' + below(4))); }
+  // An engine names its own hosts only.
+  std::string any_host_of_engine() {
+    return has_two_engines_ ? std::string(1, static_cast<char>('c' + below(2))) : any_host();
+  }
 
   int credential_of(const std::string& host) const {
     const auto row = world_.state.hosts.find(host);
@@ -285,7 +296,7 @@ class Chaos {
             {.phase = static_cast<model::NodePhase>(below(3)),
              .reason = "chaos",
              .handle = std::to_string(below(3)),
-             .host = engine_places_ && below(2) == 0 ? any_host() : ""}};
+             .host = engine_places_ && below(2) == 0 ? any_host_of_engine() : ""}};
   }
 
   model::Event any_event() {
@@ -385,27 +396,21 @@ class Chaos {
     check_queue();
   }
 
-  sched::Plan plan_on_hosts(const std::vector<sched::PendingRun>& wants,
-                            std::vector<sched::Allocation> held) const {
-    for (auto& [id, allocation] : given_up_allocations_of(world_.state.given_up))
+  sched::Plan plan_of(const std::vector<sched::PendingRun>& wants,
+                      std::vector<sched::Allocation> held) const {
+    model::HostsByPlacement hosts = hosts_by_placement(world_.state, world_.state.map);
+    std::optional<sched::EngineHosts> engine;
+    if (engine_places_) engine = {hosts.by_engine, world_.state.settings.slurm_jobs_max};
+    for (auto& [id, allocation] : given_up_allocations_of(world_.state.given_up)) {
+      std::erase_if(allocation.devices, [&](const model::HostDevices& devices) {
+        return map::find_host(hosts.by_engine, devices.host) != nullptr;
+      });
       held.push_back(std::move(allocation));
-    return sched::schedule_once(world_.state.map, chaos_policy(), wants, held, world_.now,
+    }
+    return sched::schedule_once(hosts.by_lockstep, chaos_policy(), wants, held, world_.now,
                                 operator_settings_of(world_.state.hosts, world_.state.limits),
-                                joining_ ? sched::MapGrowth::hosts_join : sched::MapGrowth::none);
-  }
-
-  sched::Plan plan_for_engine(const std::vector<sched::PendingRun>& wants,
-                              const std::vector<sched::Allocation>& held) const {
-    const auto settings = operator_settings_of(world_.state.hosts, world_.state.limits);
-    sched::EngineQueue queue(world_.state.map, chaos_policy(),
-                             world_.state.settings.slurm_jobs_max);
-    queue.set_limits(settings.limits);
-    for (const auto& [host, state, why] : settings.hosts) queue.set_host(host, state, why);
-    for (const sched::Allocation& allocation : held) queue.add_allocation(allocation);
-    for (const sched::PendingRun& pending : wants) queue.add_pending(pending);
-    sched::Plan plan = queue.schedule(world_.now);
-    plan.waiting = queue.waiting();
-    return plan;
+                                joining_ ? sched::MapGrowth::hosts_join : sched::MapGrowth::none,
+                                engine);
   }
 
   // A pass after this event would give the same result.
@@ -422,8 +427,7 @@ class Chaos {
           nodes, [&](const model::Node* node) { return world_.state.given_up.contains(node->id); });
       held.push_back(allocation_of(run, *attempt, nodes, chaos_policy()));
     }
-    const sched::Plan plan =
-        engine_places_ ? plan_for_engine(wants, held) : plan_on_hosts(wants, std::move(held));
+    const sched::Plan plan = plan_of(wants, std::move(held));
     EXPECT_TRUE(plan.placements.empty()) << "one could have started";
     EXPECT_TRUE(plan.evictions.empty() && plan.moves.empty()) << "one could have been asked to go";
     for (const sched::WaitingRun& waiting : plan.waiting)
@@ -439,7 +443,8 @@ class Chaos {
     if (model::is_external(run)) return;
     const auto nodes = model::nodes_of(world_.state, attempt.id);
     EXPECT_EQ(std::ssize(nodes), run.spec.nodes) << "half a gang";
-    EXPECT_EQ(attempt.is_placed, !engine_places_);
+    EXPECT_TRUE(has_two_engines_ || attempt.is_placed == !engine_places_);
+    EXPECT_TRUE(!has_two_engines_ || attempt.engine == (attempt.is_placed ? "local" : "slurm"));
     std::set<std::string> hosts;
     for (const model::Node* node : nodes) {
       EXPECT_TRUE(hosts.insert(node->host).second || engine_places_) << "two nodes on one host";
@@ -494,16 +499,32 @@ class Chaos {
   bool external_ = false;
   const bool calm_;
   const bool joining_;
-  const bool engine_places_;
+  const bool has_two_engines_;
+  const bool engine_places_;  // a part of the hosts, or all
   static map::ClusterMap with_cores(map::ClusterMap map) {
     for (map::Host& host : map.pods[0].leaves[0].hosts) host.cores = 4;
     return map;
   }
 
+  // The last two are those of an engine that chooses.
+  static void divide_hosts(model::State& state) {
+    state.engine = "local,slurm";
+    state.placing_engine = "slurm";
+    auto& pods = state.map.pods;
+    pods.push_back(pods[0]);
+    pods[0].engine = "local";
+    pods[1].engine = "slurm";
+    auto& here = pods[0].leaves[0].hosts;
+    auto& there = pods[1].leaves[0].hosts;
+    here.erase(here.begin() + 2, here.end());
+    there.erase(there.begin(), there.begin() + 2);
+  }
+
   World new_world() const {
     World world(joining_ ? map::ClusterMap{} : with_cores(map_of(4, 3)));
     world.state.hosts_make_map = joining_;
-    world.state.engine_places = engine_places_;
+    if (engine_places_) world.state.placing_engine = world.state.engine;
+    if (has_two_engines_) divide_hosts(world.state);
     world.state.settings.slurm_jobs_max = 8;
     return world;
   }
@@ -564,6 +585,25 @@ TEST_P(StepProperties, HoldWhileTheEngineChoosesHosts) {
   EXPECT_GT(chaos.attempts(), 10);
   EXPECT_GT(chaos.ended_by(model::Cause::launch_failed) + chaos.ended_by(model::Cause::node_lost),
             0);
+}
+
+TEST_P(StepProperties, HoldWhileAnEngineChoosesSomeOfTheHosts) {
+  int placed = 0, unplaced = 0, preempted = 0;
+  for (std::uint64_t seed = GetParam() * 6 + 1; seed <= GetParam() * 6 + 6; ++seed) {
+    SCOPED_TRACE(seed);
+    Chaos chaos(seed, Chaos::Hosts::chosen_by_both);
+    for (int i = 0; i < 300; ++i) chaos.step_once();
+    chaos.check_replay();
+    chaos.settle();
+    placed += chaos.attempts_placed(true);
+    unplaced += chaos.attempts_placed(false);
+    preempted += chaos.ended_by(model::Cause::moved) + chaos.ended_by(model::Cause::paused) +
+                 chaos.ended_by(model::Cause::evicted);
+    if (::testing::Test::HasFailure()) break;
+  }
+  EXPECT_GT(placed, 20);
+  EXPECT_GT(unplaced, 20);
+  EXPECT_GT(preempted, 0);
 }
 
 TEST_P(StepProperties, HoldWhileExternalRunsComeAndGo) {

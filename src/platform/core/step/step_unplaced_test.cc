@@ -239,10 +239,10 @@ class StepEngineChoosesTest : public ::testing::Test {
  protected:
   StepEngineChoosesTest() {
     world.state.engine = "slurm";
-    world.state.engine_places = true;
+    world.state.placing_engine = "slurm";
   }
   std::vector<std::string> excluded_for(const model::RunId& run) const {
-    return host_choice_of(world.state, world.run(run)).excluded;
+    return host_choice_of(world.state, world.attempt(run)).excluded;
   }
 
   testing_world::World world{map_of(3, 2)};
@@ -284,7 +284,7 @@ TEST_F(StepEngineChoosesTest, AfterARestartWithoutTheOptionTheHostsOfItsRunsAreI
   };
   const auto names = map::hosts(world.state.map);
   seen_on(first, 0, names[0]->id);
-  world.state.engine_places = false;
+  world.state.placing_engine.clear();
   seen_on(first, 1, names[1]->id);
   seen_on(second, 0, names[1]->id);
   const auto large = world.submit(spec_of(2, 1)), small = world.submit(spec_of(1, 1));
@@ -345,11 +345,90 @@ TEST_F(StepEngineChoosesTest, HostsWithoutItsNeedsAndClosedOnesAreExcluded) {
   spec.needs.kind = map::DeviceKind::gpu;
   const auto on_gpus = world.submit(spec);
   EXPECT_THAT(excluded_for(on_gpus), ElementsAre("a", "c"));
-  EXPECT_TRUE(host_choice_of(world.state, world.run(on_gpus)).gpus);
+  EXPECT_TRUE(host_choice_of(world.state, world.attempt(on_gpus)).gpus);
   spec.needs.kind = map::DeviceKind::core;
   const auto on_cores = world.submit(spec);
   EXPECT_THAT(excluded_for(on_cores), ElementsAre("b", "c"));
-  EXPECT_FALSE(host_choice_of(world.state, world.run(on_cores)).gpus);
+  EXPECT_FALSE(host_choice_of(world.state, world.attempt(on_cores)).gpus);
+}
+
+// Slurm chooses among c and d. Lockstep places runs on a and b.
+class StepTwoEnginesTest : public ::testing::Test {
+ protected:
+  StepTwoEnginesTest() {
+    auto& pods = world.state.map.pods;
+    pods.push_back(pods[0]);
+    pods[0].leaves[0].hosts.resize(2);
+    auto& there = pods[1].leaves[0].hosts;
+    there.erase(there.begin(), there.begin() + 2);
+    pods[0].engine = "local";
+    pods[1].engine = "slurm";
+    for (map::Pod& pod : pods)
+      for (map::Host& host : pod.leaves[0].hosts) host.labels = {{"engine", pod.engine}};
+    world.state.engine = "local,slurm";
+    world.state.placing_engine = "slurm";
+  }
+  std::string engine_of(const model::RunId& run) const { return world.attempt(run).engine; }
+
+  testing_world::World world{map_of(4, 2)};
+};
+
+TEST_F(StepTwoEnginesTest, EachAttemptNamesTheEngineThatStartsIt) {
+  const auto here = world.submit(spec_of(2, 2)), there = world.submit(spec_of(2, 2));
+  EXPECT_EQ(engine_of(here), "local");
+  EXPECT_TRUE(world.attempt(here).is_placed);
+  EXPECT_EQ(world.state.nodes.at(world.node(here, 1)).host, "b");
+  EXPECT_EQ(engine_of(there), "slurm");
+  EXPECT_FALSE(world.attempt(there).is_placed);
+  EXPECT_EQ(world.state.nodes.at(world.node(there, 1)).host, "");
+}
+
+TEST_F(StepTwoEnginesTest, ALabelChoosesTheEngine) {
+  auto spec = spec_of(1, 1);
+  spec.needs.labels = map::Labels{{"engine", "slurm"}};
+  EXPECT_EQ(engine_of(world.submit(spec)), "slurm");
+  spec.needs.labels = map::Labels{{"engine", "local"}};
+  EXPECT_EQ(engine_of(world.submit(spec)), "local");
+}
+
+TEST_F(StepTwoEnginesTest, SlurmIsToldOfItsOwnHostsOnly) {
+  world.apply_event_ok(model::SetHost{"a", model::HostState::closed, "root", "noise"});
+  world.apply_event_ok(model::SetHost{"d", model::HostState::closed, "root", "noise"});
+  auto spec = spec_of(1, 1);
+  spec.needs.labels = map::Labels{{"engine", "slurm"}};
+  const auto run = world.submit(spec);
+  EXPECT_THAT(host_choice_of(world.state, world.attempt(run)).excluded, ElementsAre("d"));
+}
+
+TEST_F(StepTwoEnginesTest, ARunThatNeitherEngineCanHoldIsRefused) {
+  const auto refused = world.apply_event(model::SubmitRun{spec_of(3, 1), {}});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("--nodes 2 --devices 1 would fit"));
+}
+
+TEST_F(StepTwoEnginesTest, ADryRunShowsWhereTheRunWouldGo) {
+  const auto devices = [&](int nodes) {
+    return dry_run(world.state, {spec_of(nodes, 2), {}}, world.now).value().devices;
+  };
+  EXPECT_THAT(devices(1), ElementsAre(model::HostDevices{"a", {0, 1}}));
+  (void)world.submit(spec_of(1, 1));
+  EXPECT_THAT(devices(2),
+              ElementsAre(model::HostDevices{"", {0, 1}}, model::HostDevices{"", {0, 1}}));
+}
+
+TEST_F(StepTwoEnginesTest, TheNextAttemptOfAJobMayStartOnHostsThatAreFreeNow) {
+  const auto here = world.submit(spec_of(2, 2)), there = world.submit(spec_of(2, 2));
+  world.apply_event_ok(model::StopRun{here, ""});
+  world.all_terminated(here);
+  EXPECT_EQ(world.run(there).epoch, 1) << "a job stays one";
+  world.apply_event_ok(model::NodeSeen{world.node(there, 0),
+                                       {.phase = model::NodePhase::gone,
+                                        .reason = "NODE_FAIL",
+                                        .blame = model::EndBlame::host,
+                                        .host = "c"}});
+  world.all_terminated(there);
+  EXPECT_EQ(world.run(there).epoch, 2);
+  EXPECT_EQ(engine_of(there), "local");
 }
 
 }  // namespace

@@ -448,7 +448,7 @@ TEST_F(K8sEngineTest, ANamespaceThatIsRefusedDelaysOtherProjectsByNothing) {
   engine->submit(gang_);
   EXPECT_TRUE(reaches(*engine, node(0), NodePhase::pending, "pods is forbidden in team"));
   EXPECT_TRUE(engine->list()->unknown_projects.contains("demo"));
-  EXPECT_TRUE(engine->list()->may_exist(node(0), "n1"));
+  EXPECT_TRUE(engine->list()->may_exist(node(0), "n1", "k8s"));
   gang_.attempt.id.run.project = "other";
   engine->submit(gang_);
   EXPECT_TRUE(has_pods(2));

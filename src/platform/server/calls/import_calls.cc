@@ -168,8 +168,8 @@ Result<api::ItemsStored> ImportCalls::add_items(const RouteCall<api::kAddItems>&
   return api::ItemsStored{.sequence = TRY(context_.insight().ingest(node, call.request.items))};
 }
 
-Result<api::MediaStored> ImportCalls::add(const model::RunId& run,
-                                          const api::MediaRequest& request) {
+Result<api::MediaStored> ImportCalls::store_media(const model::RunId& run,
+                                                  const api::MediaRequest& request) {
   const artifacts::MediaKey key{request.name, request.step, request.rank, request.index};
   const Time time = request.time.value_or(context_.now());
   if (request.kind == api::MediaKind::histogram) {
@@ -189,7 +189,7 @@ Result<api::MediaStored> ImportCalls::add(const model::RunId& run,
 Result<api::MediaStored> ImportCalls::add_media(const RouteCall<api::kAddMedia>& call) {
   const model::RunId id = TRY(run_of(call.path_parameters));
   TRY(context_.find_run(id));
-  return add(id, call.request);
+  return store_media(id, call.request);
 }
 
 Result<api::MediaStored> ImportCalls::add_node_media(const RouteCall<api::kNodeMedia>& call) {
@@ -197,7 +197,7 @@ Result<api::MediaStored> ImportCalls::add_node_media(const RouteCall<api::kNodeM
   TRY(context_.find_run(node.attempt.run));
   if (!model::has_node(context_.state(), {call.query.generation.value_or(""), node}))
     return Error{Code::not_found, format("there is no node {}", text(node))};
-  return add(node.attempt.run, call.request);
+  return store_media(node.attempt.run, call.request);
 }
 
 Result<api::ImageList> ImportCalls::images(const RouteCall<api::kImages>& call) {

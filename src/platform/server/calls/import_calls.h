@@ -28,13 +28,13 @@ class ImportCalls {
   Result<api::ItemsStored> add_items(const RouteCall<api::kAddItems>& call);
   Result<api::MediaStored> add_media(const RouteCall<api::kAddMedia>& call);
   Result<api::MediaStored> add_node_media(const RouteCall<api::kNodeMedia>& call);
+  // The same for a call of another form.
+  Result<api::MediaStored> store_media(const model::RunId& run, const api::MediaRequest& request);
   Result<api::ImageList> images(const RouteCall<api::kImages>& call);
   Result<api::ImageFile> image(const RouteCall<api::kImage>& call);
   Result<api::HistogramList> histograms(const RouteCall<api::kHistograms>& call);
 
  private:
-  Result<api::MediaStored> add(const model::RunId& run, const api::MediaRequest& request);
-
   const CallContext& context_;
   artifacts::Artifacts artifacts_;
   artifacts::Media media_;

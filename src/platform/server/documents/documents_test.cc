@@ -62,6 +62,17 @@ TEST_F(DocumentsTest, WhatCannotBeSavedSaysWhy) {
   Json lacks = report("no project");
   lacks.erase("project");
   EXPECT_THAT(dump_json(save(lacks, 400)), HasSubstr("name the one of the report"));
+  Json elsewhere = report("elsewhere");
+  elsewhere["project"] = "nowhere";
+  EXPECT_THAT(dump_json(save(elsewhere, 404)), HasSubstr("there is no project nowhere"));
+}
+
+TEST_F(DocumentsTest, AReportMayBeOfAProjectThatHasOnlyRuns) {
+  Json made = report("of runs");
+  made["project"] = "demo";
+  save(made, 404);
+  submit();
+  EXPECT_EQ(save(made)["project"], "demo");
 }
 
 }  // namespace

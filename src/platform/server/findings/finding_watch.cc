@@ -152,7 +152,8 @@ void FindingWatch::act_on(const model::AttemptId& id, store::StoredFinding& row,
     if (!told) LS_LOG(warning, "{}: no notice: {}", text(id), told.error().message);
   }
   const FindingAct wanted = wanted_act(row.finding);
-  if (row.finding.ended || row.host.empty() || wanted <= row.act) return;
+  const bool is_in_map = map::find_host(controller_.state().map, row.host) != nullptr;
+  if (row.finding.ended || !is_in_map || wanted <= row.act) return;
   auto done = set_host(row, wanted);
   const FindingAct before = row.act;
   if (done) {

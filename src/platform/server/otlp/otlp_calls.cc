@@ -50,18 +50,22 @@ std::vector<spool::TelemetryItem> items_of(const otlp::ResourceMetrics& resource
                                            std::int64_t sequence) {
   std::vector<spool::TelemetryItem> items;
   for (const otlp::MetricValue& value : resource.values) {
-    const std::int64_t step = otlp::step_of(value);
-    const std::string name = otlp::series_name(value);
-    if (items.empty() || items.back().step != step || items.back().time != value.time ||
+    const std::int64_t step = otlp::step_of(value.point);
+    const std::string name = otlp::series_name(value.point);
+    if (items.empty() || items.back().step != step || items.back().time != value.point.time ||
         items.back().values.contains(name))
       items.push_back({.sequence = ++sequence,
                        .kind = spool::TelemetryKind::metrics,
                        .rank = rank,
                        .step = step,
-                       .time = value.time});
+                       .time = value.point.time});
     items.back().values[name] = value.value;
   }
   return items;
+}
+
+std::int64_t points_in(const otlp::ResourceMetrics& resource) {
+  return std::ssize(resource.values) + std::ssize(resource.histograms);
 }
 
 // google.rpc.Status: code 1, message 2.
@@ -129,7 +133,7 @@ Result<OtlpCalls::Stored> OtlpCalls::store(const net::HttpRequest& request,
   const auto resources = type_of(request) == kJsonType ? TRY(otlp::read_json(TRY(parse_json(body))))
                                                        : TRY(otlp::read_protobuf(body));
   std::int64_t values = 0;
-  for (const otlp::ResourceMetrics& resource : resources) values += std::ssize(resource.values);
+  for (const otlp::ResourceMetrics& resource : resources) values += points_in(resource);
   if (values > kValuesMax)
     return Error{Code::invalid, format("a call has at most {} values", kValuesMax)};
   if (is_repeated(caller.name + "\n" + body)) return Stored{};
@@ -141,7 +145,7 @@ Result<OtlpCalls::Stored> OtlpCalls::store(const net::HttpRequest& request,
       recent_.pop_back();
       return done.error();
     }
-    stored.rejected += std::ssize(resource.values);
+    stored.rejected += points_in(resource);
     if (stored.why.empty()) stored.why = done.error().message;
   }
   return stored;
@@ -166,8 +170,27 @@ Result<void> OtlpCalls::store(const otlp::ResourceMetrics& resource, const Princ
             format("a name with its attributes has 1 to 256 bytes: '{}'", one.first.substr(0, 100));
       return true;
     });
-  if (TRY(context_.insight().ingest(node, items)) >= items.back().sequence) return {};
-  return Error{Code::unavailable, "the points cannot be stored now; try again later"};
+  if (TRY(context_.insight().ingest(node, items)) < items.back().sequence)
+    return Error{Code::unavailable, "the points cannot be stored now; try again later"};
+  return store_histograms(resource, id, rank, stored);
+}
+
+Result<void> OtlpCalls::store_histograms(const otlp::ResourceMetrics& resource,
+                                         const model::RunId& run, int rank, Stored& stored) {
+  for (const otlp::MetricHistogram& histogram : resource.histograms) {
+    const auto done = imports_.store_media(run, {.kind = api::MediaKind::histogram,
+                                                 .name = otlp::series_name(histogram.point),
+                                                 .step = otlp::step_of(histogram.point),
+                                                 .time = histogram.point.time,
+                                                 .rank = rank,
+                                                 .edges = histogram.bins.edges,
+                                                 .counts = histogram.bins.counts});
+    if (done) continue;
+    if (done.error().code != Code::invalid) return done.error();
+    ++stored.rejected;
+    if (stored.why.empty()) stored.why = done.error().message;
+  }
+  return {};
 }
 
 Result<model::RunId> OtlpCalls::run_of_resource(const otlp::Attributes& attributes,

@@ -37,6 +37,8 @@ class OtlpCalls {
   Result<Stored> store(const net::HttpRequest& request, const Principal& caller);
   Result<void> store(const otlp::ResourceMetrics& resource, const Principal& caller,
                      Stored& stored);
+  Result<void> store_histograms(const otlp::ResourceMetrics& resource, const model::RunId& run,
+                                int rank, Stored& stored);
   // The run that the resource names, or the one of its service.
   Result<model::RunId> run_of_resource(const otlp::Attributes& attributes, const Principal& caller);
   bool is_repeated(const std::string& body);

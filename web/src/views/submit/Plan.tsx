@@ -56,12 +56,15 @@ export function Plan({ spec }: { spec: SubmittedSpec | string }) {
         <>
           <dt>Where</dt>
           <dd className="row members">
-            {data.places.map((place) => (
-              <span className="tag" key={place.host}>
-                {place.host}: {place.devices.length}{" "}
-                {place.devices.length === 1 ? "device" : "devices"}
-              </span>
-            ))}
+            {data.places[0]?.host === "" && "on hosts that its engine chooses"}
+            {data.places
+              .filter((place) => place.host !== "")
+              .map((place) => (
+                <span className="tag" key={place.host}>
+                  {place.host}: {place.devices.length}{" "}
+                  {place.devices.length === 1 ? "device" : "devices"}
+                </span>
+              ))}
           </dd>
         </>
       )}

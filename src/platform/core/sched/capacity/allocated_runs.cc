@@ -14,7 +14,7 @@ AllocatedRuns::End end_of(const AllocatedRun& allocated_run) {
 }  // namespace
 
 std::int64_t device_count(const AllocatedRun& allocated_run) {
-  std::int64_t devices = 0;
+  std::int64_t devices = allocated_run.devices_at_engine;
   for (const HostAllocation& taken : allocated_run.allocations)
     devices += resources_of(taken).devices;
   return devices;
@@ -57,8 +57,10 @@ std::optional<Time> AllocatedRuns::last_leaving() const {
 void AllocatedRuns::update_counts(const AllocatedRun& allocated_run, int sign) {
   Sum& sum = sums_[static_cast<std::size_t>(allocated_run.run_class)];
   sum.devices += sign * device_count(allocated_run);
-  sum.runs += sign;
   leaving_ += sign * int{allocated_run.leaving};
+  at_engine_ += sign * int{is_at_engine(allocated_run)};
+  if (is_at_engine(allocated_run)) return;
+  sum.runs += sign;
   movable_ += sign * int{allocated_run.moves_left > 0 && !allocated_run.leaving};
   pausable_ += sign * int{allocated_run.may_pause && !allocated_run.leaving};
 }

@@ -26,13 +26,19 @@ struct AllocatedRun {
   bool leaving = false;
   int priority = 0;
   std::optional<Time> last_checkpoint{};
+  // Devices whose hosts an engine chooses: they are not among the allocations.
+  std::int64_t devices_at_engine = 0;
   // For a run that is being moved: the devices reserved at its destination, apart from its own.
   bool is_move_destination = false;
 };
 std::int64_t device_count(const AllocatedRun& allocated_run);
+inline bool is_at_engine(const AllocatedRun& allocated_run) {
+  return allocated_run.devices_at_engine > 0;
+}
 // Any run that is not preemptible may evict it.
 inline bool is_evictable(const AllocatedRun& allocated_run) {
-  return allocated_run.run_class == model::RunClass::preemptible && !allocated_run.leaving;
+  return allocated_run.run_class == model::RunClass::preemptible && !allocated_run.leaving &&
+         !is_at_engine(allocated_run);
 }
 
 class AllocatedRuns {
@@ -58,10 +64,12 @@ class AllocatedRuns {
   // By their end, then by the number of their run.
   const Ends& by_end() const { return ends_; }
 
-  // Sums over the runs of a class: their devices, and their number.
+  // Sums over the runs of a class: their devices, and the number of those that are not at the
+  // engine.
   std::int64_t devices_of(model::RunClass run_class) const { return class_sum(run_class).devices; }
   int count_of(model::RunClass run_class) const { return class_sum(run_class).runs; }
   int leaving() const { return leaving_; }
+  int at_engine() const { return at_engine_; }
   // The expected end of the last run that was told to leave.
   std::optional<Time> last_leaving() const;
   // How many runs may be moved, or paused, as far as is known.
@@ -82,6 +90,7 @@ class AllocatedRuns {
   Ends ends_;
   Sum sums_[3];  // by class
   int leaving_ = 0;
+  int at_engine_ = 0;
   int movable_ = 0;
   int pausable_ = 0;
 };

@@ -93,6 +93,7 @@ inline bool can_be_placed(PlacementScope scope) {
 struct Gang {
   Shape shape;
   PlacementScope scope = PlacementScope::one_pod;
+  PlacementScope at_engine = PlacementScope::impossible;  // among the EngineHosts, if there are any
 };
 
 }  // namespace lockstep::sched

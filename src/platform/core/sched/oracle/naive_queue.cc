@@ -93,7 +93,7 @@ NaiveQueue::RunIds NaiveQueue::debug_share(const QueueState& state) const {
   RunIds runs;
   for (const PendingRun& run : state.waiting)
     if (is_debug(run.run_class) &&
-        (held + device_count(run)) * 100 <= capacity_.device_count() * policy_.debug_share_percent)
+        (held + device_count(run)) * 100 <= devices_ * policy_.debug_share_percent)
       runs.insert(run.run);
   return runs;
 }

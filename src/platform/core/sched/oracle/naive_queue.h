@@ -44,8 +44,9 @@ class NaiveQueue {
   using Keys = std::map<model::RunId, Key>;
   using RunIds = std::set<model::RunId>;
 
-  NaiveQueue(const map::ClusterMap& map, const SchedulingPolicy& policy)
-      : capacity_(map), policy_(policy) {}
+  // more_devices: of hosts on which runs are not placed; they count in the debug share.
+  NaiveQueue(const map::ClusterMap& map, const SchedulingPolicy& policy, int more_devices = 0)
+      : capacity_(map), policy_(policy), devices_(capacity_.device_count() + more_devices) {}
   const ClusterCapacity& capacity() const { return capacity_; }
 
   Keys keys(const QueueState& state) const;
@@ -94,6 +95,7 @@ class NaiveQueue {
 
   const ClusterCapacity capacity_;
   const SchedulingPolicy policy_;
+  const int devices_;  // of all hosts
 };
 
 }  // namespace lockstep::sched

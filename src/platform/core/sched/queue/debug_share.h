@@ -11,16 +11,10 @@
 
 namespace lockstep::sched {
 
-// held: the devices of the debug runs that have started.
-inline bool debug_share_has_room(const SchedulingPolicy& policy, const HostTable& table,
-                                 std::int64_t held, const Shape& shape) {
-  return (held + device_count(shape)) * 100 <= table.devices * policy.debug_share_percent;
-}
-
-inline bool debug_share_has_room(const SchedulingPolicy& policy, const HostTable& table,
+inline bool debug_share_has_room(const SchedulingPolicy& policy, const WaitingList& waiting,
                                  const AllocatedRuns& allocated_runs, const Shape& shape) {
-  return debug_share_has_room(policy, table, allocated_runs.devices_of(model::RunClass::debug),
-                              shape);
+  const std::int64_t held = allocated_runs.devices_of(model::RunClass::debug);
+  return (held + device_count(shape)) * 100 <= waiting.devices() * policy.debug_share_percent;
 }
 
 // Visits entries, which are sorted by tier and key, in queue order, until `look` returns false.

@@ -92,8 +92,7 @@ std::vector<std::optional<Time>> estimate_starts(const SchedulingPolicy& policy,
   FutureCluster ahead(allocator.free_capacity(), allocated_runs, now);
   std::vector<std::optional<Time>> starts;
   const auto has_room = [&](const WaitingList::Entry& entry) {
-    return debug_share_has_room(policy, allocator.free_capacity().table(), allocated_runs,
-                                waiting.gang(entry).shape);
+    return debug_share_has_room(policy, waiting, allocated_runs, waiting.gang(entry).shape);
   };
   const auto place = [&](const WaitingList::Entry& entry) {
     const Gang& gang = waiting.gang(entry);

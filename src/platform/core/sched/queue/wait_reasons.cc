@@ -56,6 +56,38 @@ std::string describe_gang(const HostTable& table, const Gang& gang) {
                     : "");
 }
 
+// "needs 4 devices, and project demo holds 8 of the 8 that it may hold at once"
+WaitingReason limit_reason(const Accounts& accounts, const Accounts::ExceededLimit& refusal,
+                           std::int64_t devices) {
+  const std::string who =
+      format("{} {}", refusal.by_user ? "user" : "project", accounts.principal_name(refusal));
+  if (devices > refusal.limit)
+    return WaitingReason(format("needs {}, and {} may hold {} at once", count_of(devices, "device"),
+                                who, refusal.limit));
+  return WaitingReason(format("needs {}, and {} holds {} of the {} that it may hold at once",
+                              count_of(devices, "device"), who, refusal.devices_used,
+                              refusal.limit));
+}
+
+// "needs 2 hosts with 2 free devices: vm-0 is cordoned (by root: its fan is loud), 1 more host is
+// cordoned or drained, too"
+std::string closed_hosts_reason(const DeviceAllocator& allocator, const Gang& gang) {
+  const HostTable& table = allocator.free_capacity().table();
+  std::string names;
+  int count = 0;
+  for (int host = 0; host < table.host_count(); ++host) {
+    if (allocator.is_open(host) || ++count > 1) continue;
+    names = format("{} is {}", table.names[as_index(host)],
+                   model::displayed_host_state(allocator.state(host)));
+    if (!allocator.state_reason(host).empty())
+      names += format(" ({})", allocator.state_reason(host));
+  }
+  if (count > 1)
+    names += format(", {} {} cordoned or drained, too", count_of(count - 1, "more host"),
+                    count == 2 ? "is" : "are");
+  return format("needs {}: {}", describe_gang(table, gang), names);
+}
+
 class WaitExplainer {
  public:
   WaitExplainer(const SchedulingPolicy& policy, const DeviceAllocator& allocator,
@@ -96,12 +128,15 @@ class WaitExplainer {
   };
 
   bool has_room_in_debug_share(const Entry& entry) const {
-    return debug_share_has_room(policy_, free_capacity_.table(), allocated_runs_,
-                                waiting_.gang(entry).shape);
+    return debug_share_has_room(policy_, waiting_, allocated_runs_, waiting_.gang(entry).shape);
   }
   void explain(const Entry& entry, WaitingRun& waiting);
   void by_limit(const Entry& entry, const Accounts::ExceededLimit& refusal,
                 WaitingRun& waiting) const;
+  std::string why_nowhere(const Gang& gang) const;
+  bool engine_is_full() const;
+  std::string full_engine_reason() const;
+  void at_engine(const Entry& entry, WaitingRun& waiting);
   void behind_head(const Entry& entry, WaitingRun& waiting);
   const WaitingReason& could_delay(Duration limit);
   bool fits(const Entry& entry);
@@ -129,16 +164,13 @@ void WaitExplainer::explain(const Entry& entry, WaitingRun& waiting) {
   waiting.run.project = waiting_.project(entry);
   waiting.run.number = entry.number;
   const Gang& gang = waiting_.gang(entry);
-  if (gang.scope == PlacementScope::impossible) {
-    waiting.reason = WaitingReason(gang_too_large(free_capacity_.table(), gang.shape).message);
-    return;
-  }
-  if (gang.scope == PlacementScope::hosts_closed) {
-    waiting.reason = closed_hosts_reason(device_allocator_, gang);
+  if (!can_be_placed(gang.scope) && !can_be_placed(gang.at_engine)) {
+    waiting.reason = WaitingReason(why_nowhere(gang));
     return;
   }
   if (const auto refusal = accounts_.exceeded_limit(entry.account, device_count(gang.shape)))
     return by_limit(entry, *refusal, waiting);
+  if (!can_be_placed(gang.scope)) return at_engine(entry, waiting);
   if (head_ && policy_.backfill_mode != BackfillMode::greedy) return behind_head(entry, waiting);
   const ShapeReason& found = shape_reason(entry);
   head_ = waiting.run;
@@ -156,16 +188,54 @@ void WaitExplainer::by_limit(const Entry& entry, const Accounts::ExceededLimit& 
   waiting.reason = limit_reason(accounts_, refusal, needs);
   if (needs > refusal.limit) return;
   std::int64_t held = refusal.devices_used;
+  bool engine_decides = false;  // when one of these runs starts, and so when it ends
   for (const auto& [end, allocated_run] : allocated_runs_.by_end()) {
     if (allocated_run->is_move_destination ||
         !accounts_.applies_to(refusal, allocated_run->account))
       continue;
     held -= device_count(*allocated_run);
+    engine_decides = engine_decides || is_at_engine(*allocated_run);
     if (held + needs > refusal.limit) continue;
     waiting.blocker = allocated_run->run;
-    waiting.expected_start = end;
+    if (!engine_decides) waiting.expected_start = end;
     break;
   }
+}
+
+// No hosts could hold it now. Those of the engine count if the others are too small.
+std::string WaitExplainer::why_nowhere(const Gang& gang) const {
+  const EngineCapacity* engine = waiting_.engine();
+  std::vector<std::string> closed;
+  if (gang.scope == PlacementScope::hosts_closed)
+    closed.push_back(closed_hosts_reason(device_allocator_, gang));
+  if (gang.at_engine == PlacementScope::hosts_closed)
+    closed.push_back(closed_hosts_reason(engine->hosts(), {gang.shape, gang.at_engine}));
+  if (!closed.empty()) return joined(closed, "; ");
+  const HostTable& table = free_capacity_.table();
+  const bool engine_has_all = engine && table.host_count() == 0 && table.growth == MapGrowth::none;
+  return gang_too_large(engine_has_all ? engine->table() : table, gang.shape).message;
+}
+
+bool WaitExplainer::engine_is_full() const {
+  return allocated_runs_.at_engine() >= waiting_.engine()->runs_max();
+}
+
+std::string WaitExplainer::full_engine_reason() const {
+  const int runs = allocated_runs_.at_engine();
+  return format("{} {} of the engine, the most that slurm_jobs_max allows", runs,
+                runs == 1 ? "run is a job" : "runs are jobs");
+}
+
+// It fits only there. A run that may not start there while it is not full could exhaust a limit
+// that a head needs.
+void WaitExplainer::at_engine(const Entry& entry, WaitingRun& waiting) {
+  if (!engine_is_full() && head_) return behind_head(entry, waiting);
+  const auto& ends = allocated_runs_.by_end();
+  const auto next = std::ranges::find_if(
+      ends, [](const AllocatedRuns::End& end) { return is_at_engine(*end.allocated_run); });
+  if (next != ends.end()) waiting.blocker = next->allocated_run->run;
+  waiting.reason = WaitingReason(engine_is_full() ? full_engine_reason()
+                                                  : "waits for the next pass over the queue");
 }
 
 void WaitExplainer::behind_head(const Entry& entry, WaitingRun& waiting) {
@@ -219,40 +289,18 @@ ReservedStart WaitExplainer::start_of(const Entry& entry) const {
 
 std::string WaitExplainer::describe_wait(const Gang& gang, const model::RunId& blocker) const {
   const int have = fitting_hosts(device_allocator_.free_capacity_for(gang.shape.needs), gang);
-  return format("waits for {}: needs {}, {} {} them", text(blocker),
-                describe_gang(free_capacity_.table(), gang), have, have == 1 ? "has" : "have");
+  const std::string here =
+      format("waits for {}: needs {}, {} {} them", text(blocker),
+             describe_gang(free_capacity_.table(), gang), have, have == 1 ? "has" : "have");
+  if (gang.at_engine == PlacementScope::hosts_closed)
+    return format("{}; {}", here,
+                  closed_hosts_reason(waiting_.engine()->hosts(), {gang.shape, gang.at_engine}));
+  if (can_be_placed(gang.at_engine) && engine_is_full())
+    return format("{}; {}", here, full_engine_reason());
+  return here;
 }
 
 }  // namespace
-
-WaitingReason limit_reason(const Accounts& accounts, const Accounts::ExceededLimit& refusal,
-                           std::int64_t devices) {
-  const std::string who =
-      format("{} {}", refusal.by_user ? "user" : "project", accounts.principal_name(refusal));
-  if (devices > refusal.limit)
-    return WaitingReason(format("needs {}, and {} may hold {} at once", count_of(devices, "device"),
-                                who, refusal.limit));
-  return WaitingReason(format("needs {}, and {} holds {} of the {} that it may hold at once",
-                              count_of(devices, "device"), who, refusal.devices_used,
-                              refusal.limit));
-}
-
-WaitingReason closed_hosts_reason(const DeviceAllocator& allocator, const Gang& gang) {
-  const HostTable& table = allocator.free_capacity().table();
-  std::string names;
-  int count = 0;
-  for (int host = 0; host < table.host_count(); ++host) {
-    if (allocator.is_open(host) || ++count > 1) continue;
-    names = format("{} is {}", table.names[as_index(host)],
-                   model::displayed_host_state(allocator.state(host)));
-    if (!allocator.state_reason(host).empty())
-      names += format(" ({})", allocator.state_reason(host));
-  }
-  if (count > 1)
-    names += format(", {} {} cordoned or drained, too", count_of(count - 1, "more host"),
-                    count == 2 ? "is" : "are");
-  return WaitingReason(format("needs {}: {}", describe_gang(table, gang), names));
-}
 
 std::vector<WaitingRun> explain_waiting(const SchedulingPolicy& policy,
                                         const DeviceAllocator& allocator, const Accounts& accounts,

@@ -26,14 +26,6 @@ std::vector<WaitingRun> explain_waiting(const SchedulingPolicy& policy,
                                         WaitingList& waiting, AllocatedRuns& allocated_runs,
                                         Time now, const std::optional<ReservedStart>& first);
 
-// The reason of a run that exceeds a limit by its `devices`: "needs 4 devices, and project demo
-// holds 8 of the 8 that it may hold at once".
-WaitingReason limit_reason(const Accounts& accounts, const Accounts::ExceededLimit& refusal,
-                           std::int64_t devices);
-// The reason of a run that fits only with closed hosts: "needs 2 hosts with 2 free devices: vm-0 is
-// cordoned (by root: its fan is loud), 1 more host is cordoned or drained, too".
-WaitingReason closed_hosts_reason(const DeviceAllocator& allocator, const Gang& gang);
-
 // The error for a shape that is too large for the map: what the map has, and the nearest that fits.
 // If hosts can join, it is the reason why a run waits.
 Error gang_too_large(const HostTable& table, const Shape& shape);

@@ -25,8 +25,12 @@ std::int64_t order_key(const SchedulingPolicy& policy, Time arrived, Duration ti
 }
 
 WaitingList::WaitingList(const HostTable& table, const Accounts& accounts,
-                         const SchedulingPolicy& policy)
-    : policy_(policy), accounts_(accounts), empty_(table), open_(empty_) {}
+                         const SchedulingPolicy& policy, const EngineCapacity* engine)
+    : policy_(policy),
+      accounts_(accounts),
+      engine_(engine),
+      devices_(table.devices + (engine ? engine->table().devices : 0)),
+      scopes_(table) {}
 
 bool WaitingList::StartsFirst::operator()(const Entry& a, const Entry& b) const {
   if (a.tier != b.tier) return a.tier < b.tier;
@@ -214,28 +218,23 @@ int WaitingList::shape_number(const Shape& shape) {
     number = free_shapes_.back();
     free_shapes_.pop_back();
   }
-  gangs_[as_index(number)] = {shape, scope_for(shape)};
+  gangs_[as_index(number)] = gang_of(shape);
   by_shape_.emplace(shape, number);
   return number;
 }
 
-PlacementScope WaitingList::scope_for(const Shape& shape) const {
-  const bool plain =
-      shape.needs == model::Needs{};  // most are, and copies of the capacity are large
-  const auto& needs = shape.needs;
-  const PlacementScope scope = plain ? placement_scope_of(empty_, shape)
-                                     : placement_scope_of(restricted_to(needs, empty_), shape);
-  const Gang gang{shape, scope};
-  const bool opens = plain ? open_.fits(gang) : restricted_to(needs, open_).fits(gang);
-  return can_be_placed(scope) && !opens ? PlacementScope::hosts_closed : scope;
+Gang WaitingList::gang_of(const Shape& shape) const {
+  return {shape, scopes_.scope_of(shape),
+          engine_ ? engine_->scope_of(shape) : PlacementScope::impossible};
 }
 
 void WaitingList::set_host_open(int host, bool open) {
-  if (open)
-    open_.open(host);
-  else
-    open_.close(host);
-  for (Gang& gang : gangs_) gang.scope = scope_for(gang.shape);
+  scopes_.set_host_open(host, open);
+  update_gangs();
+}
+
+void WaitingList::update_gangs() {
+  for (Gang& gang : gangs_) gang = gang_of(gang.shape);
 }
 
 }  // namespace lockstep::sched

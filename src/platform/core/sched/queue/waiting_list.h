@@ -12,7 +12,8 @@
 #include <boost/container_hash/hash.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
 
-#include "platform/core/sched/capacity/free_capacity.h"
+#include "platform/core/sched/capacity/engine_capacity.h"
+#include "platform/core/sched/capacity/gang_scopes.h"
 #include "platform/core/sched/policy.h"
 #include "platform/core/sched/queue/accounts.h"
 
@@ -40,8 +41,9 @@ class WaitingList {
   };
   static constexpr int kDebugTier = 0, kNormalTier = 1, kPreemptibleTier = 2, kTierCount = 3;
 
-  // Both must outlive it.
-  WaitingList(const HostTable& table, const Accounts& accounts, const SchedulingPolicy& policy);
+  // All must outlive it. engine: null if the scheduler places all runs.
+  WaitingList(const HostTable& table, const Accounts& accounts, const SchedulingPolicy& policy,
+              const EngineCapacity* engine = nullptr);
   WaitingList(const WaitingList&) = delete;  // its order refers to it
   WaitingList& operator=(const WaitingList&) = delete;
 
@@ -62,6 +64,11 @@ class WaitingList {
   const Gang& gang(const Entry& entry) const { return gangs_[as_index(entry.shape)]; }
   // Sets whether the host takes runs from now on.
   void set_host_open(int host, bool open);
+  // After a change of the engine's hosts.
+  void update_gangs();
+  const EngineCapacity* engine() const { return engine_; }
+  // All hosts have so many, with those of the engine.
+  std::int64_t devices() const { return devices_; }
 
   // How many runs of each shape wait, by shape number; 0 for unused numbers.
   const std::vector<int>& count_by_shape() const { return counts_; }
@@ -93,15 +100,16 @@ class WaitingList {
   int take_slot();
   void apply_priorities();
   int shape_number(const Shape& shape);
-  PlacementScope scope_for(const Shape& shape) const;
+  Gang gang_of(const Shape& shape) const;
   void remove_row(const Entry& entry);
   void sort_added();
 
   const SchedulingPolicy policy_;
   const Accounts& accounts_;
-  const FreeCapacity empty_;  // all hosts open
-  FreeCapacity open_;         // without allocations; closed hosts are closed
-  std::vector<Row> rows_;     // by slot
+  const EngineCapacity* const engine_;  // null: none
+  const std::int64_t devices_;          // of all hosts
+  GangScopes scopes_;
+  std::vector<Row> rows_;  // by slot
   std::vector<int> free_slots_;
   boost::unordered_flat_map<RunKey, int, boost::hash<RunKey>> by_run_;  // slots
   std::vector<Gang> gangs_;                                             // by shape number

@@ -204,7 +204,9 @@ void add_attempt(Draft& draft, const model::AttemptName& name, const model::Atte
   attempt.id = name.id;
   attempt.generation = name.generation;
   attempt.is_placed = record.devices.empty() || !record.devices.front().host.empty();
-  attempt.engine = draft.engine_of(record.devices.empty() ? "" : record.devices.front().host);
+  attempt.engine = attempt.is_placed && !record.devices.empty()
+                       ? draft.engine_of(record.devices.front().host)
+                       : draft.engine_without_host();
   attempt.created = draft.now();  // its agents have as much time to call as those of a new attempt
   draft.attempts.add(std::move(attempt));
 }

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "platform/core/model/hosts_by_placement.h"
 #include "platform/core/model/map_of_hosts.h"
 #include "platform/core/step/step.h"
 
@@ -105,7 +106,10 @@ class Draft {
   const map::ClusterMap& map() const { return map_ ? *map_ : state_.map; }
   // The map is made from the hosts. After an edit of a row that changes it: update_map().
   bool hosts_make_map() const { return state_.hosts_make_map; }
-  bool engine_places() const { return state_.engine_places; }
+  bool has_placing_engine() const { return !state_.placing_engine.empty(); }
+  model::HostsByPlacement hosts_by_placement() const {
+    return model::hosts_by_placement(state_, map());
+  }
   sched::MapGrowth map_growth() const {
     return state_.hosts_make_map ? sched::MapGrowth::hosts_join : sched::MapGrowth::none;
   }
@@ -142,6 +146,10 @@ class Draft {
   bool has_engine(std::string_view name) const { return model::has_engine(state_, name); }
   // The name of the one that starts agents on this host.
   std::string engine_of(std::string_view host) const { return model::engine_of(state_, host); }
+  // The name of the one that chooses the hosts of runs itself, else that of the daemon's engine.
+  const std::string& engine_without_host() const {
+    return state_.placing_engine.empty() ? state_.engine : state_.placing_engine;
+  }
   // One more than the highest number ever given to a run of the project.
   model::RunId next_run_id(const std::string& project) const;
 

@@ -118,13 +118,21 @@ Result<void> check_limits(const Draft& draft, const model::RunSpec& spec,
   return {};
 }
 
+// True if the hosts on which Lockstep places runs can hold it, or those of the engine that chooses.
+bool fits_one_placement(const Draft& draft, const sched::PendingRun& run) {
+  const model::HostsByPlacement hosts = draft.hosts_by_placement();
+  return sched::check_fits(hosts.by_lockstep, run) || sched::check_fits(hosts.by_engine, run);
+}
+
 // A run that the map cannot hold is refused, unless hosts may join: then it waits for them. Labels
 // that no host has are refused always: they may be a typing error.
 Result<void> check_fits_map(const Draft& draft, const model::RunId& id,
                             const model::RunSpec& spec) {
   TRY(check_labels_exist(draft.map(), spec.needs));
   if (draft.map_growth() != sched::MapGrowth::none) return {};
-  return sched::check_fits(draft.map(), fit_request_of(id, spec));
+  const sched::PendingRun run = fit_request_of(id, spec);
+  if (draft.has_placing_engine() && fits_one_placement(draft, run)) return {};
+  return sched::check_fits(draft.map(), run);
 }
 
 }  // namespace

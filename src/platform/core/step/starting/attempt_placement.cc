@@ -78,7 +78,8 @@ void start_attempt(Draft& draft, sched::Placement placement) {
   attempt.generation = draft.generation();
   attempt.created = draft.now();
   attempt.is_placed = !placement.devices.front().host.empty();
-  attempt.engine = draft.engine_of(placement.devices.front().host);
+  attempt.engine = attempt.is_placed ? draft.engine_of(placement.devices.front().host)
+                                     : draft.engine_without_host();
   attempt.lease = lease_of(run.spec, attempt.engine, draft.settings().lease);
   for (model::HostDevices& host_devices : placement.devices) {
     model::Node node;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "map/query.h"
+#include "platform/core/model/hosts_by_placement.h"
 #include "platform/core/sched/capacity/free_capacity.h"
 
 namespace lockstep::step {
@@ -20,10 +21,18 @@ bool has_gpus(const map::Host& host) {
   });
 }
 
+map::ClusterMap map_of_engine(const model::State& state, const std::string& engine) {
+  map::ClusterMap map = state.map;
+  std::erase_if(map.pods,
+                [&](const map::Pod& pod) { return model::engine_of(state, pod) != engine; });
+  return map;
+}
+
 }  // namespace
 
-HostChoice host_choice_of(const model::State& state, const model::Run& run) {
-  const sched::HostTable table(state.map);
+HostChoice host_choice_of(const model::State& state, const model::Attempt& attempt) {
+  const model::Run& run = state.runs.at(attempt.id.run);
+  const sched::HostTable table(map_of_engine(state, attempt.engine));
   const auto suitable = restricted_to(model::hardware_needs(model::placement_needs(run.spec)),
                                       sched::FreeCapacity(table));
   HostChoice choice;

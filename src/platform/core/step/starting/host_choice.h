@@ -1,4 +1,4 @@
-// HostChoice: what an engine that chooses the hosts of a run is told about those of the map.
+// HostChoice: what an engine that chooses the hosts of a run is told about its hosts of the map.
 #pragma once
 
 #include <string>
@@ -18,6 +18,7 @@ struct HostChoice {
   std::vector<std::string> excluded{};
 };
 
-HostChoice host_choice_of(const model::State& state, const model::Run& run);
+// For the attempt, among the hosts of its engine.
+HostChoice host_choice_of(const model::State& state, const model::Attempt& attempt);
 
 }  // namespace lockstep::step

@@ -5,8 +5,6 @@
 #include <utility>
 
 #include "map/query.h"
-#include "platform/core/sched/queue/engine_queue.h"
-#include "platform/core/sched/scheduler.h"
 #include "platform/core/step/budget/charges.h"
 #include "platform/core/step/handlers/draft.h"
 #include "platform/core/step/starting/attempt_placement.h"
@@ -209,9 +207,8 @@ void IncrementalScheduler::remove_leftovers() {
     scheduler_->remove_allocation(allocation_id);
 }
 
-// An engine that chooses hosts knows itself which devices are in use.
+// An engine that chooses hosts knows itself which of their devices are in use.
 bool IncrementalScheduler::sync_leftovers(const Draft& draft) {
-  if (engine_places_) return false;
   auto current = orphan_allocations_of(draft.orphans.all());
   current.merge(given_up_allocations_of(draft.given_up.all()));
   for (const model::RunId& id : unplaced_)
@@ -219,6 +216,10 @@ bool IncrementalScheduler::sync_leftovers(const Draft& draft) {
       auto allocation = unplaced_allocation_of(draft, *draft.runs.find(id), attempt->id);
       current.emplace(allocation.run, std::move(allocation));
     }
+  const auto is_at_engine = [&](const model::HostDevices& devices) {
+    return engine_hosts_.contains(devices.host);
+  };
+  for (auto& [allocation_id, allocation] : current) std::erase_if(allocation.devices, is_at_engine);
   const bool differs = current != leftover_allocations_;
   leftover_allocations_ = std::move(current);
   for (const auto& [allocation_id, allocation] : leftover_allocations_)
@@ -227,13 +228,21 @@ bool IncrementalScheduler::sync_leftovers(const Draft& draft) {
   return differs;
 }
 
-void IncrementalScheduler::load_rows(const Draft& draft) {
-  engine_places_ = draft.engine_places();
-  if (engine_places_)
-    scheduler_ =
-        std::make_unique<sched::EngineQueue>(draft.map(), policy_, draft.settings().slurm_jobs_max);
-  else
+void IncrementalScheduler::make_scheduler(const Draft& draft) {
+  engine_hosts_.clear();
+  if (!draft.has_placing_engine()) {
     scheduler_ = std::make_unique<sched::Scheduler>(draft.map(), policy_, draft.map_growth());
+    return;
+  }
+  model::HostsByPlacement hosts = draft.hosts_by_placement();
+  for (const map::Host* host : map::hosts(hosts.by_engine)) engine_hosts_.insert(host->id);
+  scheduler_ = std::make_unique<sched::Scheduler>(
+      hosts.by_lockstep, policy_, draft.map_growth(),
+      sched::EngineHosts{std::move(hosts.by_engine), draft.settings().slurm_jobs_max});
+}
+
+void IncrementalScheduler::load_rows(const Draft& draft) {
+  make_scheduler(draft);
   const sched::OperatorSettings settings =
       operator_settings_of(draft.hosts.all(), draft.limits.all());
   for (const auto& [host, state, why] : settings.hosts) scheduler_->set_host(host, state, why);
@@ -447,23 +456,20 @@ void IncrementalScheduler::compute_start_times() const {
   start_times_.emplace();
   bounds_valid_until_ = Time::max();
   if (!scheduler_) return;
-  if (engine_places_) {
-    start_times_->resize(waiting().size());
-    return;
-  }
+  const auto estimates = scheduler_->start_estimates();
+  // The expected start of a head includes preemptions for it, which the estimate does not know.
+  for (std::size_t i = 0; i < estimates.size(); ++i)
+    start_times_->push_back(
+        {waiting()[i].expected_start ? waiting()[i].expected_start : estimates[i], std::nullopt});
+  if (!engine_hosts_.empty()) return;  // it starts and ends runs by rules of its own
   const sched::LatestStartInput open = latest_start_input();
   for (const sched::Allocation* allocation : open.allocations)
     bounds_valid_until_ =
         std::min(bounds_valid_until_, allocation->expected_end + policy_.overhead);
   if (!leftover_allocations_.empty())
     bounds_valid_until_ = Time::min();  // no limit is known for their end
-  const auto estimates = scheduler_->start_estimates();
   const auto bounds = sched::latest_start_times(policy_, waiting(), open, scheduled_at_);
-  for (std::size_t i = 0; i < estimates.size(); ++i) {
-    // The expected start of a head includes preemptions for it, which the estimate does not know.
-    const auto expected = waiting()[i].expected_start ? waiting()[i].expected_start : estimates[i];
-    start_times_->push_back({expected, bounds[i]});
-  }
+  for (std::size_t i = 0; i < bounds.size(); ++i) (*start_times_)[i].latest = bounds[i];
 }
 
 std::vector<sched::Allocation> IncrementalScheduler::allocations() const {

@@ -21,7 +21,7 @@
 #include "platform/core/model/state.h"
 #include "platform/core/sched/policy.h"
 #include "platform/core/sched/queue/latest_start.h"
-#include "platform/core/sched/run_queue.h"
+#include "platform/core/sched/scheduler.h"
 
 namespace lockstep::step {
 
@@ -111,6 +111,7 @@ class IncrementalScheduler {
   void load_rows(const Draft& draft);
   bool sync(const Draft& draft, const model::RunId& run);
   bool sync_operator_settings(const Draft& draft);
+  void make_scheduler(const Draft& draft);
   void remove_leftovers();
   bool sync_leftovers(const Draft& draft);
   void update(const model::RunId& run, const SchedulerInput& before, const SchedulerInput& now);
@@ -124,8 +125,8 @@ class IncrementalScheduler {
 
   const sched::SchedulingPolicy policy_;
   const ReasonUpdates reason_updates_;
-  std::unique_ptr<sched::RunQueue> scheduler_;  // null: empty, see reset()
-  bool engine_places_ = false;                  // the engine chooses the hosts of runs
+  std::unique_ptr<sched::Scheduler> scheduler_;  // null: empty, see reset()
+  std::set<std::string> engine_hosts_;           // among which an engine chooses
   std::map<model::RunId, SchedulerInput> inputs_;
   std::set<model::RunId> unplaced_;  // an engine has chosen the hosts of their attempts
   // The allocations in the scheduler of orphans, of given-up nodes and of the hosts of unplaced

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "platform/insight/series/detail/curve.h"
@@ -74,24 +75,42 @@ void add_pieces_of_ranks(const std::shared_ptr<const Segment>& segment, std::uin
       });
 }
 
-// The values of the points of a curve at its steps.
-std::vector<double> values_at(const std::vector<SeriesPoint>& points, std::vector<Piece> pieces,
-                              const Unreadable& unreadable) {
-  std::vector<std::int64_t> steps;
-  for (const SeriesPoint& point : points) steps.push_back(point.step);
-  std::vector<double> values(points.size());
-  if (steps.empty()) return values;
-  std::vector<const Piece*> some;
-  for (const Piece& piece : pieces)
-    if (has_any(steps, piece.first_step, piece.last_step)) some.push_back(&piece);
+// Pieces that overlap: point by point, the last one counts.
+void merge_values(std::vector<const Piece*> pieces, std::span<const std::int64_t> steps,
+                  std::span<double> values, const Unreadable& unreadable) {
   std::size_t at = 0;
-  visit_points(std::move(some), steps.front(), unreadable,
+  visit_points(std::move(pieces), steps.front(), unreadable,
                [&](const Piece&, const SeriesPoint& point) {
                  while (at < steps.size() && steps[at] < point.step) ++at;
                  if (at == steps.size()) return false;
                  if (steps[at] == point.step) values[at] = point.value;
                  return true;
                });
+}
+
+// The values of the pieces at the steps of a curve.
+std::vector<double> values_at(const std::vector<SeriesPoint>& points,
+                              const std::vector<Piece>& pieces, const Unreadable& unreadable) {
+  std::vector<std::int64_t> steps;
+  for (const SeriesPoint& point : points) steps.push_back(point.step);
+  std::vector<double> values(points.size());
+  std::vector<const Piece*> some;
+  for (const Piece& piece : pieces)
+    if (has_any(steps, piece.first_step, piece.last_step)) some.push_back(&piece);
+  for (const std::vector<const Piece*>& group : groups_of(std::move(some))) {
+    const std::int64_t last = std::ranges::max(group, {}, &Piece::last_step)->last_step;
+    const auto begin = std::ranges::lower_bound(steps, group.front()->first_step);
+    const auto count = static_cast<std::size_t>(std::ranges::upper_bound(steps, last) - begin);
+    const auto offset = static_cast<std::size_t>(begin - steps.begin());
+    const auto wanted = std::span(steps).subspan(offset, count);
+    const auto found = std::span(values).subspan(offset, count);
+    if (group.size() > 1 || !group.front()->segment)
+      merge_values(group, wanted, found, unreadable);
+    else if (const auto read =
+                 group.front()->segment->values_at(group.front()->entry, wanted, found);
+             !read)
+      unreadable(read.error());
+  }
   return values;
 }
 

@@ -1,8 +1,11 @@
 #include "platform/insight/series/detail/segment.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <iterator>
 #include <tuple>
+#include <utility>
 
 #include "base/check.h"
 #include "base/format.h"
@@ -187,16 +190,41 @@ Result<Rollups> Segment::rollups(const ChunkEntry& entry) const {
   return decode_rollups(bytes, blocks_of(entry.count));
 }
 
-Result<std::vector<SeriesPoint>> Segment::points(const ChunkEntry& entry) const {
-  const Axes axes = TRY(this->axes(entry));
+Result<std::vector<double>> Segment::values(const ChunkEntry& entry) const {
   const ByteSpan bytes = slice(entry.values_at, entry.values_size);
   if (hash_of(bytes) != entry.values_hash)
     return damaged_segment("values of a chunk are not what was written");
-  std::vector<std::int64_t> steps(entry.count), times(entry.count);
   std::vector<double> values(entry.count);
+  TRY(decode_values(bytes, values));
+  return values;
+}
+
+Result<void> Segment::values_at(const ChunkEntry& entry, std::span<const std::int64_t> steps,
+                                std::span<double> found) const {
+  const Axes axes = TRY(this->axes(entry));
+  const std::vector<double> values = TRY(this->values(entry));
+  const std::size_t blocks = blocks_of(entry.count);
+  std::array<std::int64_t, kBlockPoints> decoded{};
+  std::size_t block = 0, decoded_block = blocks;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    while (block + 1 < blocks && axes.steps.start(block + 1) <= steps[i]) ++block;
+    const std::size_t first = block * kBlockPoints;
+    const auto in_block =
+        std::span(decoded).first(std::min<std::size_t>(kBlockPoints, entry.count - first));
+    if (std::exchange(decoded_block, block) != block) TRY(axes.steps.decode_block(block, in_block));
+    const auto after = std::ranges::upper_bound(in_block, steps[i]);
+    if (after != in_block.begin() && *std::prev(after) == steps[i])
+      found[i] = values[first + static_cast<std::size_t>(after - in_block.begin()) - 1];
+  }
+  return {};
+}
+
+Result<std::vector<SeriesPoint>> Segment::points(const ChunkEntry& entry) const {
+  const Axes axes = TRY(this->axes(entry));
+  const std::vector<double> values = TRY(this->values(entry));
+  std::vector<std::int64_t> steps(entry.count), times(entry.count);
   TRY(axes.steps.decode(steps));
   TRY(axes.times.decode(times));
-  TRY(decode_values(bytes, values));
   std::vector<SeriesPoint> points(entry.count);
   for (std::size_t i = 0; i < points.size(); ++i)
     points[i] = {steps[i], Time(Duration(times[i])), values[i]};

@@ -61,6 +61,10 @@ class Segment {
 
   // Code::corrupt if the bytes are not those that were written.
   Result<std::vector<SeriesPoint>> points(const ChunkEntry& entry) const;
+  // The last value of the chunk at each of these steps, which ascend; `found` is left as it is for
+  // a step that the chunk does not have. Faster than all points.
+  Result<void> values_at(const ChunkEntry& entry, std::span<const std::int64_t> steps,
+                         std::span<double> found) const;
   struct Axes {
     IntegerColumn steps, times;
   };
@@ -72,6 +76,7 @@ class Segment {
  private:
   explicit Segment(std::shared_ptr<const Blob> blob) : blob_(std::move(blob)) {}
   Result<void> read_index();
+  Result<std::vector<double>> values(const ChunkEntry& entry) const;
 
   std::shared_ptr<const Blob> blob_;  // shared with the cache of open objects
   ByteSpan bytes_;

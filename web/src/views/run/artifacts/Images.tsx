@@ -61,7 +61,8 @@ function ImagesOfName({ id, name, steps }: { id: string; name: string; steps: Im
 
 function LoggedFigure({ id, image }: { id: string; image: LoggedImage }) {
   const content = useQuery(previewQuery(id, image.path, "image"));
-  const caption = image.caption || `rank ${image.rank}`;
+  const rank = `rank ${image.rank}`;
+  const caption = image.caption ? `${image.caption}, ${rank}` : rank;
   if (content.isError) return <ErrorBox error={content.error} />;
   return (
     <figure>
