@@ -189,7 +189,7 @@ def test_a_run_without_metrics_says_how_to_log_them(view: Tab) -> None:
 
 def test_logged_images_are_shown_by_name_and_step(view: Tab) -> None:
     view.go("/runs/demo/1/artifacts")
-    image = view.page.get_by_role("img", name="two").first
+    image = view.page.get_by_role("img", name="two, rank 0")
     shown(image)
     view.sees("step 199")
     view.page.get_by_label("Step of samples").fill("0")
