@@ -20,6 +20,9 @@ for step in range(200):
     nan = step in (50, 150)
     loss = float("nan") if nan else 2 + 5 * math.exp(-step / 60)
     lockstep.log({"train/loss": loss, "eval/accuracy": step / 400}, step=step)
+    if step % 100 == 99:
+        image = lockstep.Image([[0, step], [step, 255]], caption="two")
+        lockstep.log({"samples": image}, step=step)
     lockstep.progress(step + 1, 200)
     print(f"step {step} loss {loss:.3f}", flush=True)
 """
@@ -182,6 +185,16 @@ def test_a_run_without_metrics_says_how_to_log_them(view: Tab) -> None:
     view.sees("lockstep.log(")
     view.go("/runs/demo/3/logs")
     shown(view.page.locator(".ansi-1").get_by_text("red", exact=True))
+
+
+def test_logged_images_are_shown_by_name_and_step(view: Tab) -> None:
+    view.go("/runs/demo/1/artifacts")
+    image = view.page.get_by_role("img", name="two, rank 0")
+    shown(image)
+    view.sees("step 199")
+    view.page.get_by_label("Step of samples").fill("0")
+    view.sees("step 99")
+    shown(image)
 
 
 def test_an_odd_name_is_a_text_and_nothing_else(view: Tab) -> None:

@@ -28,6 +28,7 @@ export type DocumentKind = DocumentView["kind"];
 export type CurveView = Schemas["CurveList"]["curves"][number];
 export type Annotation = Schemas["AnnotateRequest"];
 export type NoticeTarget = Schemas["AddNoticeTargetRequest"];
+export type LoggedImage = Schemas["ImageList"]["images"][number];
 export type DeviceUse = Schemas["DeviceUseList"]["rows"][number];
 
 /** Numbers of the API that may not be finite are the texts "NaN", "Infinity" and "-Infinity". */

@@ -97,7 +97,7 @@ export function formatExact(time: number): string {
   });
 }
 
-export function formatBytes(bytes: number): string {
+export function formatBytes(bytes: number, digits = 3): string {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let value = bytes;
   let unit = 0;
@@ -105,7 +105,7 @@ export function formatBytes(bytes: number): string {
     value /= 1024;
     unit += 1;
   }
-  return `${unit === 0 ? value : value.toPrecision(3)} ${units[unit]}`;
+  return `${unit === 0 ? value : value.toPrecision(digits)} ${units[unit]}`;
 }
 
 /** Device-minutes, as hours from two hours on. */

@@ -25,7 +25,8 @@ const most = 20;
 /** Several runs: the differences of their settings first, then their curves overlaid. */
 export default function CompareView() {
   const [text, setText] = useParameter("runs");
-  const ids = useMemo(() => [...new Set(text.split(",").filter(isId))].slice(0, most), [text]);
+  const asked = useMemo(() => [...new Set(text.split(",").filter(isId))], [text]);
+  const ids = useMemo(() => asked.slice(0, most), [asked]);
   const settings = useChartSettings();
   const [search, setSearch] = useState("");
   useKeys({ Escape: () => navigate("/") });
@@ -49,6 +50,11 @@ export default function CompareView() {
     <div className="view">
       <div className="view-head">
         <h1>Compare {ids.length} runs</h1>
+        {asked.length > most && (
+          <span className="muted">
+            the first {most} of {asked.length}
+          </span>
+        )}
         <span className="grow" />
         <Link className="button" href={`/reports/new?runs=${ids.join(",")}`}>
           Write a report

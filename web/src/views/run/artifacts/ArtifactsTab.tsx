@@ -11,6 +11,7 @@ import { setParameters, useParameter } from "../../../app/router";
 import { Empty } from "../../../parts/Empty";
 import { ErrorBox } from "../../../parts/ErrorBox";
 import { formatBytes } from "../../../text/format";
+import { Images } from "./Images";
 import "./artifacts.css";
 
 /** The files that the run has logged: folders to open, and a preview of the chosen file. */
@@ -29,8 +30,12 @@ export function ArtifactsTab({ run }: { run: Run }) {
     return (
       <div className="empty">
         <strong>This run logged no files</strong>
-        <p>Log them in the program, by MLflow's calls:</p>
-        <pre className="snippet">{'import mlflow\nmlflow.log_artifact("plot.png")'}</pre>
+        <p>Log them in the program, by these calls:</p>
+        <pre className="snippet">
+          {
+            'import lockstep\nlockstep.log_artifact("plot.png")\nlockstep.log({"samples": lockstep.Image(array)}, step=step)'
+          }
+        </pre>
       </div>
     );
   }
@@ -38,6 +43,7 @@ export function ArtifactsTab({ run }: { run: Run }) {
   const file = files.data?.find((each) => !each.is_dir && each.path === chosen);
   return (
     <div className="view artifacts">
+      <Images run={run} />
       <section className="card">
         <header>
           <Folders folder={folder} />

@@ -2,8 +2,9 @@
 import { formatBytes, formatNumber, formatTick } from "../../../text/format";
 
 const percent = (value: number) => `${formatTick(Number(value.toPrecision(3)))} %`;
-const bytes = (value: number) => formatBytes(value);
-const bytesPerSecond = (value: number) => `${formatBytes(value)}/s`;
+// Four digits tell neighbouring ticks apart.
+const bytes = (value: number) => formatBytes(value, 4);
+const bytesPerSecond = (value: number) => `${formatBytes(value, 4)}/s`;
 const watts = (value: number) => `${formatTick(Number(value.toPrecision(4)))} W`;
 const celsius = (value: number) => `${formatTick(Number(value.toPrecision(3)))} °C`;
 const hertz = (value: number) => `${formatTick(Number((value / 1e6).toPrecision(4)))} MHz`;
