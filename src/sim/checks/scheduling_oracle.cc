@@ -1,7 +1,6 @@
 #include "sim/checks/scheduling_oracle.h"
 
 #include <algorithm>
-#include <iterator>
 #include <set>
 #include <utility>
 

@@ -4,6 +4,7 @@
 // when all behave correctly, every run ends.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -299,18 +300,9 @@ class Chaos {
              .host = engine_places_ && below(2) == 0 ? any_host_of_engine() : ""}};
   }
 
-  model::Event any_event() {
-    if (joining_ && below(8) == 0) return any_host_event();
-    if (external_ && below(12) == 0) return any_attachment();
-    if (world_.state.runs.empty() || below(12) == 0) return model::SubmitRun{any_spec(), {}};
-    if (world_.state.nodes.empty()) return model::Tick{};
-    if (calm_ && below(6) > 0) {
-      const model::NodeId node = any_node();
-      if (model::command_for(world_.state, {"", node}).kind == model::CommandKind::leave)
-        return testing_world::node_gone(node);
-      return honest_report(node);
-    }
-    switch (below(30)) {
+  // The kinds 22 to 29.
+  std::optional<model::Event> any_change_of_user(int kind) {
+    switch (kind) {
       case 29:
         return model::SetWeight{"demo", below(5)};
       case 26:
@@ -335,6 +327,25 @@ class Chaos {
         if (below(2) == 0)
           return model::ExtendRun{any_run(), std::chrono::seconds(below(300)), "chaos"};
         return model::SetPriority{any_run(), below(5) - 2, "chaos"};
+      default:
+        return std::nullopt;
+    }
+  }
+
+  model::Event any_event() {
+    if (joining_ && below(8) == 0) return any_host_event();
+    if (external_ && below(12) == 0) return any_attachment();
+    if (world_.state.runs.empty() || below(12) == 0) return model::SubmitRun{any_spec(), {}};
+    if (world_.state.nodes.empty()) return model::Tick{};
+    if (calm_ && below(6) > 0) {
+      const model::NodeId node = any_node();
+      if (model::command_for(world_.state, {"", node}).kind == model::CommandKind::leave)
+        return testing_world::node_gone(node);
+      return honest_report(node);
+    }
+    const int kind = below(30);
+    if (auto change = any_change_of_user(kind)) return *change;
+    switch (kind) {
       case 21:
         return testing_world::agent_gone(any_node());
       case 19:
