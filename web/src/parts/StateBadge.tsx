@@ -2,8 +2,8 @@ import type { Run, RunState } from "../api/types";
 
 const kinds: Record<RunState, [string, string]> = {
   queued: ["Queued", "hollow"],
-  starting: ["Starting", "busy hollow live"],
-  running: ["Running", "busy live"],
+  starting: ["Starting", "busy hollow"],
+  running: ["Running", "busy"],
   succeeded: ["Succeeded", "good"],
   failed: ["Failed", "bad"],
   timed_out: ["Timed out", "warn"],
