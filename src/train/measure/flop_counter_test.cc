@@ -15,6 +15,7 @@
 
 #include "train/engine/recompute.h"
 #include "train/measure/step_flops.h"
+#include "train/simulated_device/simulated_device.h"
 
 namespace lockstep::train::flop_counter_test {
 namespace {
@@ -45,6 +46,15 @@ TEST(FlopCounter, CountsNoOperatorsOfOtherThreads) {
     EXPECT_FALSE(end_flop_count()) << "another thread's";
   }).join();
   EXPECT_EQ(end_flop_count(), 0);
+}
+
+TEST(FlopCounter, CountsABackwardThatRunsInTheThreadOfADevice) {
+  simulated_device::install();
+  const auto options = at::TensorOptions().device(simulated_device::device(0));
+  const auto weight = at::ones({4, 5}, options).requires_grad_();
+  EXPECT_TRUE(begin_flop_count());
+  at::linear(at::ones({3, 5}, options), weight).sum().backward();
+  EXPECT_EQ(end_flop_count(), 2 * kProduct) << "the output and the weight's gradient";
 }
 
 TEST(FlopCounter, ABlockThatIsComputedAgainCountsOnce) {
