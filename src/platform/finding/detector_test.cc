@@ -222,6 +222,19 @@ TEST(Detector, DataLoadingOverComputeIsAFindingOfTheAttempt) {
             "the ranks wait 0.3 s a step for data, and compute 0.2 s");
 }
 
+TEST(Detector, WithoutComputeTimesTheRestOfTheStepIsCompared) {
+  Training training(2);
+  for (std::int64_t step = 0; step < 30; ++step)
+    for (int rank = 0; rank < 2; ++rank)
+      training.log(rank, step,
+                   {{"step_seconds", 0.5}, {"data_seconds", step < 10 ? 0.05 : 0.3 - rank * 0.02}});
+  ASSERT_FALSE(training.changes().empty());
+  for (const Finding& change : training.changes())
+    EXPECT_EQ(change.subject, Subject{.kind = FindingKind::data_loading});
+  EXPECT_EQ(training.changes().front().text,
+            "the ranks wait 0.29 s a step for data, and compute 0.21 s");
+}
+
 TEST(Detector, ARankWhoseDataComesLateIsAStragglerAndTheOthersAreNot) {
   Training training(8);
   for (std::int64_t step = 0; step < 40; ++step)

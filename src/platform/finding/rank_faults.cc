@@ -30,6 +30,15 @@ std::optional<double> positive(const std::map<std::string, double>& values, cons
   return found->second;
 }
 
+// On a GPU the compute time is unknown: then the rest of the step, which is the most it can be. The
+// rest includes the waits for other ranks, so that it names no straggler.
+std::optional<double> compute_seconds(const std::map<std::string, double>& values) {
+  if (const auto compute = positive(values, "compute_seconds")) return compute;
+  const auto step = positive(values, "step_seconds"), data = positive(values, "data_seconds");
+  if (!step || !data) return std::nullopt;
+  return std::max(0.0, *step - *data);
+}
+
 Subject subject(FindingKind kind, const RankPlace& place) {
   return {.kind = kind, .node = place.node, .rank = place.rank, .device = place.device};
 }
@@ -66,7 +75,7 @@ void RankFaults::observe_node(int node, Time time) {
 void RankFaults::observe(const RankPlace& place, std::int64_t step, Time time,
                          const std::map<std::string, double>& values, OpenFindings& findings) {
   observe_node(place.node, time);
-  const auto compute = positive(values, "compute_seconds");
+  const auto compute = compute_seconds(values);
   Rank& row = ranks_[place.rank];
   row.place = place;
   const bool is_newer = step > row.step;

@@ -20,7 +20,8 @@
 // away is not silent: its reports come later.
 //
 // Data loading: the mean over the ranks' last steps of data_seconds is above that of
-// compute_seconds, by such a sum of log(data / (1.1 compute)).
+// compute_seconds, by such a sum of log(data / (1.1 compute)). Ranks on GPUs may report no
+// compute_seconds: then the rest of step_seconds counts.
 #pragma once
 
 #include <cstddef>
