@@ -12,14 +12,14 @@ export const runsLimit = 1000;
 /** Runs of a comparison. */
 export const compareMax = 20;
 
-export function useRuns(filter: RunFilter = {}, enabled = true) {
+export function useRuns(filter: RunFilter = {}, enabled = true, limit = runsLimit) {
   const live = useIsLive();
   return useQuery({
     enabled,
-    queryKey: ["runs", filter],
+    queryKey: ["runs", filter, limit],
     queryFn: async ({ signal }) => {
       const list = await get("/api/v1/runs", {
-        query: { ...filter, limit: runsLimit } as { limit: number },
+        query: { ...filter, limit } as { limit: number },
         signal,
       });
       noteRead(list.runs);

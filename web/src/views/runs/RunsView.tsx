@@ -1,6 +1,6 @@
 import { useDeferredValue, useEffect, useMemo, useState } from "react";
 import { compareMax } from "../../api/queries";
-import { useRunPages } from "../../api/runPages";
+import { quickLimit, useRunPages } from "../../api/runPages";
 import type { Run } from "../../api/types";
 import { shellWord, useViewCommand } from "../../app/command";
 import { useKeys } from "../../app/keyboard";
@@ -28,9 +28,11 @@ export function RunsView() {
   const deferred = useDeferredValue(text);
   const query = useMemo(() => parseQuery(deferred), [deferred]);
   // The first runs that are there are selected at once, until the daemon has answered.
-  const asked = useSettled(deferred);
+  const asked = useSettled(deferred, settleMilliseconds);
   const filter = useMemo(() => daemonFilter(asked), [asked]);
-  const list = useRunPages(filter);
+  const rested = useSettled(asked, restMilliseconds);
+  const rests = rested === asked || query.group !== null;
+  const list = useRunPages(filter, rests);
   const all = list.runs;
   const metrics = useMemo(() => metricNames(all), [all]);
   const isAnswered = list.isSuccess && !list.isPlaceholderData && asked === text;
@@ -45,10 +47,10 @@ export function RunsView() {
   // there.
   const { more, loadMore } = list;
   const needsMore = isAnswered && (runs.length < shownMin || namesSetting(query.group));
-  const reads = needsMore && more && all.length < readMax;
+  const reads = rests && needsMore && more && all.length < readMax;
   useEffect(() => {
-    if (reads) loadMore();
-  }, [reads, loadMore]);
+    if (reads) loadMore(query.group === null ? quickLimit : undefined);
+  }, [reads, loadMore, query.group]);
   const [open, setOpen] = useState<Set<string>>(new Set());
   const groups = useMemo(() => query.group && groupRuns(runs, query.group), [runs, query.group]);
   const rows = useMemo(() => rowsOf(runs, groups || null, open), [runs, groups, open]);
@@ -97,13 +99,13 @@ export function RunsView() {
         <span className="muted runs-count" aria-live="polite" aria-busy={isPending}>
           {countText(runs.length, read.length, list.more || read.length < all.length)}
         </span>
-        {list.more && (
+        {list.more && !list.isQuick && (
           <button
             type="button"
             className="button"
             disabled={list.loading}
             title="Read the next 1,000 runs of the list"
-            onClick={list.loadMore}
+            onClick={() => list.loadMore()}
           >
             Load more
           </button>
@@ -130,7 +132,7 @@ export function RunsView() {
           toggleGroup={toggleGroup}
           layout={layout}
           moveColumn={(from, to) => setLayout(placeColumn(layout, from, to))}
-          nearEnd={list.more ? list.loadMore : undefined}
+          nearEnd={list.more ? () => list.loadMore() : undefined}
           sort={query.sort}
           toggleSort={(field) => setText(toggleSort(text, field))}
           selection={chosen.selection}
@@ -169,13 +171,16 @@ function namesSetting(name: string | null): boolean {
 /** Letters that come faster than this are one question to the daemon. */
 const settleMilliseconds = 30;
 
-/** The text as it was when it last rested for a moment. */
-function useSettled(text: string): string {
+/** A line that did not change for this time is read in full. */
+const restMilliseconds = 400;
+
+/** The text as it was when it last rested for a time. */
+function useSettled(text: string, milliseconds: number): string {
   const [settled, setSettled] = useState(text);
   useEffect(() => {
-    const timer = setTimeout(() => setSettled(text), settleMilliseconds);
+    const timer = setTimeout(() => setSettled(text), milliseconds);
     return () => clearTimeout(timer);
-  }, [text]);
+  }, [text, milliseconds]);
   return settled;
 }
 

@@ -32,6 +32,7 @@ export function useSelection(
   const { loadMore } = pages;
   useEffect(() => {
     if (wanted === query && share === "some") setSelection((before) => withRuns(before, runs));
+    else if (wanted !== null && !reads) setWanted(null); // runs that come later are not selected
     if (reads) loadMore();
   }, [wanted, query, share, runs, reads, loadMore]);
   return {
