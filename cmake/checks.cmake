@@ -32,7 +32,20 @@ if(LOCKSTEP_CHECK)
   add_link_options(${sanitizer_${LOCKSTEP_CHECK}} -fuse-ld=lld)
 endif()
 
+# In the product's build: a target `sanitized`, the test programs that build/asan compiles and runs too.
 # Call this last, when all targets are known.
+function(sanitized_tests)
+  targets_below(${CMAKE_SOURCE_DIR} targets)
+  add_custom_target(sanitized)
+  foreach(target ${targets})
+    needs_libtorch(${target} libtorch)
+    if(target MATCHES "_test$" AND NOT libtorch)
+      add_dependencies(sanitized ${target})
+    endif()
+  endforeach()
+endfunction()
+
+# Call this last, too.
 function(check_targets)
   targets_below(${CMAKE_SOURCE_DIR} targets)
   add_custom_target(checked)

@@ -169,7 +169,7 @@ def plan(*words: str) -> tuple[list[str], list[str]]:
 def test_the_whole_test_command_has_every_build_for_checks_and_the_short_ones_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(run_tests, "google_tests", lambda: [Check("base_test", [])])
+    monkeypatch.setattr(run_tests, "google_tests", lambda whole_run: [Check("base_test", [])])
     everything, behind = plan()
     assert behind == ["check tidy", "build asan", "build tsan", "build clang"]
     assert plan("--quick") == (everything, [])
@@ -179,3 +179,28 @@ def test_the_whole_test_command_has_every_build_for_checks_and_the_short_ones_no
     assert plan("--check", "tidy") == (["check tidy"], [])
     assert plan("--check", "fuzz", "--seconds", "3") == ([], ["build fuzz"])
     assert plan("--check", "upgrade") == ([], ["build of the last release"])
+
+
+def test_a_whole_run_leaves_programs_that_only_the_sanitizers_run_to_their_build(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sanitized = ["tests/net_test", "tests/sim_test", "tests/text_test"]
+    listed = {
+        "all": ["src/all", "bin/lockstep"],
+        "src/all": [*sanitized, "tests/train_test"],
+        "sanitized": sanitized,
+    }
+
+    def ninja(folder: Path, tool: str, target: str) -> str:
+        return "\n".join(
+            [f"{target}:", "  input: phony", *(f"    {each}" for each in listed[target])]
+        )
+
+    monkeypatch.setattr(test_plan, "ninja", ninja)
+    monkeypatch.setattr(test_plan, "LEFT_OUT", {"sim_test": "Seeds.*"})
+    monkeypatch.setattr(test_plan, "PARTS", {})
+    kept = ["net_test", "sim_test", "train_test"]
+    assert [each.name for each in test_plan.google_tests(whole_run=True)] == kept
+    assert len(test_plan.google_tests(whole_run=False)) == 4
+    compiled = ["bin/lockstep", *(f"tests/{name}" for name in kept)]
+    assert test_plan.targets_of_whole_run() == compiled
