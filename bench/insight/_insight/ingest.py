@@ -183,4 +183,4 @@ def measure_process(daemon: Daemon, packages: Path) -> None:
         mine, other, call, call_of_other = json.loads(results.read_text())
         say_rate("scalars in process", "points/s", mine, other, "SummaryWriter", 30)
         beside = {"peer": call_of_other, "peer_name": "SummaryWriter", "bar_us": 2.0}
-        say("a call between steps of 5 ms", "us", ours=call, **beside)
+        say("a call on the training thread", "us", ours=call, **beside)

@@ -1,5 +1,5 @@
 """training_process.py FILE: scalars a second of lockstep.log and of SummaryWriter, and the
-microseconds of a call of each between steps that take 5 ms, as JSON."""
+processor time of a call of each on the thread that calls, in microseconds, as JSON."""
 
 from __future__ import annotations
 
@@ -17,18 +17,20 @@ import lockstep
 
 CALLS = 20_000
 ROUNDS = 5
-STEPS = 500
-STEP_SECONDS = 0.005
+BURSTS = 50
+CALLS_OF_BURST = 200
+PAUSE_SECONDS = 0.01  # in which other threads send what was logged
 
 
 def microseconds(log: Callable[[int], None]) -> float:
-    """The median of calls with a step of a training between them."""
+    """The processor time of the calling thread for a call, the median of bursts."""
     taken = []
-    for step in range(STEPS):
-        time.sleep(STEP_SECONDS)
-        begun = time.perf_counter_ns()
-        log(step)
-        taken.append(time.perf_counter_ns() - begun)
+    for burst in range(BURSTS):
+        begun = time.thread_time_ns()
+        for step in range(burst * CALLS_OF_BURST, (burst + 1) * CALLS_OF_BURST):
+            log(step)
+        taken.append((time.thread_time_ns() - begun) / CALLS_OF_BURST)
+        time.sleep(PAUSE_SECONDS)
     return statistics.median(taken) / 1e3
 
 
