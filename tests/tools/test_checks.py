@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.machinery
-import importlib.util
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
+from tests.tools.scripts import script  # noqa: E402
+
 import run_tests  # noqa: E402
 import test_plan  # noqa: E402
 from test_programs import Check, Failure, Outcome, Program  # noqa: E402
-
-
-def script(name: str) -> ModuleType:
-    """A program without a suffix as a module."""
-    loader = importlib.machinery.SourceFileLoader(name, str(ROOT / "tools" / name))
-    spec = importlib.util.spec_from_loader(name, loader)
-    assert spec
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
-    return module
 
 
 def write(root: Path, path: str, text: str) -> None:
