@@ -155,7 +155,7 @@ def plan(arguments: argparse.Namespace) -> tuple[Chosen, list[Program]]:
     chosen = choose([*quick_checks(), *tests], arguments.names)
     if is_short:
         return chosen, []
-    return chosen, [tidy(), *(checked_build(each) for each in ("asan", "tsan", "clang"))]
+    return chosen, [tidy(), *(checked_build(each) for each in ("asan", "tsan"))]
 
 
 def parse(words: list[str]) -> argparse.Namespace:
