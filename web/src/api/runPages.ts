@@ -2,6 +2,7 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useState } from "react";
 import { get } from "./client";
 import { runsLimit, useRuns } from "./queries";
+import { noteRead } from "./running";
 import { joinRuns } from "./shareRuns";
 
 /** What the daemon selects by. `query` is a query line, whose answers may be short. */
@@ -20,11 +21,14 @@ export function useRunPages(filter: RunFilter, enabled = true) {
   const [wanted, setWanted] = useState("");
   const later = useInfiniteQuery({
     queryKey: ["runs, later", filter],
-    queryFn: ({ signal, pageParam }) =>
-      get("/api/v1/runs", {
+    queryFn: async ({ signal, pageParam }) => {
+      const page = await get("/api/v1/runs", {
         query: { ...filter, limit: runsLimit, after: pageParam || undefined } as { limit: number },
         signal,
-      }),
+      });
+      noteRead(page.runs);
+      return page;
+    },
     initialPageParam: "",
     getNextPageParam: (page) => page.next || undefined,
     enabled: enabled && wanted === key,

@@ -1,5 +1,5 @@
-import type { RowSelectionState } from "@tanstack/react-table";
 import { useDeferredValue, useEffect, useMemo, useState } from "react";
+import { compareMax } from "../../api/queries";
 import { useRunPages } from "../../api/runPages";
 import type { Run } from "../../api/types";
 import { shellWord, useViewCommand } from "../../app/command";
@@ -19,6 +19,7 @@ import { QueryLine } from "./QueryLine";
 import { RunsTable } from "./RunsTable";
 import "./runs.css";
 import { placeColumn, useColumns } from "./useColumns";
+import { useSelection } from "./useSelection";
 import { ViewMenu } from "./ViewMenu";
 
 /** All runs that the reader may see: one query line, one table, and actions on the selected ones. */
@@ -52,10 +53,10 @@ export function RunsView() {
   const groups = useMemo(() => query.group && groupRuns(runs, query.group), [runs, query.group]);
   const rows = useMemo(() => rowsOf(runs, groups || null, open), [runs, groups, open]);
   const toggleGroup = (key: string) => setOpen((before) => toggled(before, key));
-  const [columns, setColumns] = useColumns();
-  const [selection, setSelection] = useState<RowSelectionState>({});
+  const [layout, setLayout] = useColumns();
+  const chosen = useSelection(all, runs, list, deferred, readMax);
+  const { selected } = chosen;
   const [cursor, setCursor] = useState(-1);
-  const selected = useMemo(() => all.filter((run) => selection[run.id]), [all, selection]);
   useViewTitle("Runs");
   useViewCommand(commandFor(daemonQuery(deferred)));
 
@@ -73,11 +74,11 @@ export function RunsView() {
     },
     x: () =>
       current &&
-      setSelection(({ [current.id]: was, ...rest }) =>
+      chosen.set(({ [current.id]: was, ...rest }) =>
         was ? rest : { ...rest, [current.id]: true },
       ),
-    c: () => selected.length > 1 && compare(selected),
-    Escape: () => setSelection({}),
+    c: () => selected.length > 1 && selected.length <= compareMax && compare(selected),
+    Escape: chosen.clear,
   });
 
   return (
@@ -107,7 +108,7 @@ export function RunsView() {
             Load more
           </button>
         )}
-        <ViewMenu view={{ query: text, columns }} />
+        <ViewMenu view={{ query: text, ...layout }} />
         <GroupMenu
           runs={all}
           group={query.group ?? ""}
@@ -116,7 +117,7 @@ export function RunsView() {
             setCursor(-1);
           }}
         />
-        <ColumnMenu runs={all} columns={columns} change={setColumns} />
+        <ColumnMenu runs={all} layout={layout} change={setLayout} />
       </div>
       {list.isError && (
         <div className="runs-notice">
@@ -127,13 +128,15 @@ export function RunsView() {
         <RunsTable
           rows={rows}
           toggleGroup={toggleGroup}
-          columns={columns}
-          moveColumn={(from, to) => setColumns(placeColumn(columns, from, to))}
+          layout={layout}
+          moveColumn={(from, to) => setLayout(placeColumn(layout, from, to))}
           nearEnd={list.more ? list.loadMore : undefined}
           sort={query.sort}
           toggleSort={(field) => setText(toggleSort(text, field))}
-          selection={selection}
-          setSelection={setSelection}
+          selection={chosen.selection}
+          setSelection={chosen.set}
+          selected={chosen.share}
+          toggleAll={chosen.toggleAll}
           cursor={cursor}
           setCursor={setCursor}
         />
@@ -141,13 +144,18 @@ export function RunsView() {
         isAnswered && !more && <NoRuns filtered={text !== ""} clear={() => setText("")} />
       )}
       {selected.length > 0 && (
-        <BulkBar runs={selected} compare={() => compare(selected)} clear={() => setSelection({})} />
+        <BulkBar
+          runs={selected}
+          rest={chosen.rest}
+          compare={() => compare(selected)}
+          clear={chosen.clear}
+        />
       )}
     </>
   );
 }
 
-/** Runs that the page reads without being asked to, for groups by a setting. */
+/** Runs that the page reads for groups by a setting, or to select all that match. */
 const readMax = 20_000;
 /** Runs that a letter typed selects before the daemon has answered: a few milliseconds. */
 const previewMax = 2_000;
