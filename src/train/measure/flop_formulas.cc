@@ -36,8 +36,8 @@ double product(Shape sizes) {
                          [](double left, std::int64_t right) { return left * double(right); });
 }
 
-// Products of matrices, of batches of them, and of groups: (tokens, in) x (groups, in, out), or with
-// the tokens as the last dimension. Each token is in one group.
+// Products of matrices, of batches of them, and of groups: (tokens, in) x (groups, in, out), or
+// with the tokens as the last dimension. Each token is in one group.
 std::optional<double> product_flops(Inputs inputs, std::size_t first) {
   const auto left = shape_at(inputs, first), right = shape_at(inputs, first + 1);
   if (!left || !right || left->size() < 2 || right->size() < 2) return std::nullopt;
