@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,9 @@
 #include "comm/torch/work.h"
 #include "train.h"
 #include "train/faults.h"
+#include "train/measure/data_time.h"
+#include "train/measure/flop_counter.h"
+#include "train/measure/step_flops.h"
 
 namespace lockstep::python {
 namespace {
@@ -63,6 +67,11 @@ void register_device_backend(const std::string& device_type, std::string name,
   comm::register_device_backend(c10::Device(device_type).type(), {std::move(name), call});
 }
 
+std::optional<double> take_data_seconds() {
+  const auto waited = train::take_data_time();
+  return waited ? std::optional(std::chrono::duration<double>(*waited).count()) : std::nullopt;
+}
+
 // Sets this thread's label, for lockstep.label; returns the label before.
 pybind11::bytes set_label(const pybind11::bytes& label) {
   const auto before = comm::FlightLabel::exchange(comm::FlightLabel::encode(std::string(label)));
@@ -82,6 +91,14 @@ PYBIND11_MODULE(_lockstep, module) {
   module.def("take_wait_seconds", [] {
     return std::chrono::duration<double>(lockstep::comm::take_wait_time()).count();
   });
+  module.def("take_data_seconds", &lockstep::python::take_data_seconds);
+  module.def("begin_flop_count", &lockstep::train::begin_flop_count);
+  module.def("end_flop_count", &lockstep::train::end_flop_count);
+  pybind11::class_<lockstep::train::StepFlops>(module, "StepFlops")
+      .def(pybind11::init())
+      .def("end_step", [](lockstep::train::StepFlops& flops) {
+        return flops.end_step(std::chrono::steady_clock::now());
+      });
   module.def("set_label", &lockstep::python::set_label);
   module.def("shutdown_all", &lockstep::comm::BackendGroup::leave_all, GiveUpLock());
   // Once, before the first use of the training engine. Its classes take as long as all the rest of

@@ -241,6 +241,7 @@ Result<void> Run::step() {
     progress_->print_event(description);
     reporter_.event(step_, description);
   }
+  if (taken.flops) reporter_.metric(step_, "flops", *taken.flops);  // each rank, of its own
   progress_->step(step_, news.loss(), optimizer_->learning_rate(), taken.gradient_norm);
   return {};
 }

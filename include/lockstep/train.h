@@ -171,6 +171,10 @@ struct StepOutcome {
   bool taken = false;           // false: some gradient was infinite or not a number
   double gradient_norm = 0;     // before clipping; infinity if not finite
   std::string non_finite = {};  // for people: which rank had the first such value, and where
+  // The floating-point operations of a step of this rank, forward and backward, without those that
+  // recomputation repeats. Counted in the 10th step, then in one step a minute; nothing until then.
+  // Report them as the metric "flops": lockstep usage sums them.
+  std::optional<double> flops = std::nullopt;
 };
 
 // AdamW or SGD over this rank's slices of the parameters. The ranks agree on each step: either all

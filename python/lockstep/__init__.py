@@ -28,7 +28,7 @@ from lockstep._build import VERSION as __version__
 from lockstep._compiled import check_versions
 from lockstep._label import label
 from lockstep._report import checkpoint, event, finish, log, offline, progress
-from lockstep._step_timer import StepTimer, log_flops
+from lockstep._step_timer import StepTimer, log_flops, set_peak_flops
 
 if TYPE_CHECKING:
     from lockstep._checkpoints import Checkpoints, Sampler
@@ -82,6 +82,7 @@ __all__ = [
     "progress",
     "run",
     "runs",
+    "set_peak_flops",
     "shard",
     "state_dict",
 ]

@@ -53,6 +53,11 @@ class ExternalAgent:
         """Queues the report. Only a fault waits, for a second at most."""
         self._session.deliver(report)
 
+    @property
+    def is_attached(self) -> bool:
+        """Reports reach the agent of the job. False before the program's first report."""
+        return self._session.is_attached
+
     def finish(self, error: BaseException | str | None) -> None:
         """The rank ends, whatever becomes of its process."""
         session = self._session
@@ -97,6 +102,10 @@ class _Session:
             self._dropped += 1
         if report["kind"] == "fault":
             self._queue.flush(_FAULT_MAX)
+
+    @property
+    def is_attached(self) -> bool:
+        return self._reports is not None
 
     def leave(self, leave: _Leave) -> None:
         """All reports are sent, and the agent learns of the end; waits a few seconds at most."""

@@ -17,6 +17,21 @@ def register_device_backend(device_type: str, name: str, create: Any) -> None: .
 def take_wait_seconds() -> float:
     """The time since the last call in which this process waited for other ranks."""
 
+def take_data_seconds() -> float | None:
+    """The time since the last call in which this thread waited for a DataLoader; None: it has used
+    none since the first call, which begins."""
+
+def begin_flop_count() -> bool:
+    """Counts the FLOPs of this thread from now on. False: the process counts already."""
+
+def end_flop_count() -> float | None:
+    """The FLOPs since begin_flop_count(); None: this thread has not called it."""
+
+class StepFlops:
+    """The FLOPs of a training step, from steps that are counted now and then."""
+
+    def end_step(self) -> float | None: ...
+
 def set_label(label: bytes) -> bytes:
     """Sets this thread's flight label, cut to 24 bytes; returns the label before."""
 

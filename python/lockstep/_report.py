@@ -138,6 +138,16 @@ def log_values(values: dict[str, float | DeviceNumber], step: int) -> None:
     _metrics.put(Metrics(step, _now_us(), values), True)
 
 
+def is_logged(name: str) -> bool:
+    """True if the program has reported this metric."""
+    return name in _metric_names
+
+
+def has_agent() -> bool:
+    """False in a rank of another launcher before its first report reaches an agent."""
+    return isinstance(_agent, Agent) or (isinstance(_agent, ExternalAgent) and _agent.is_attached)
+
+
 def _media_of(value: Any) -> list[Image | Histogram]:
     """Numbers and tensors need no look at their content."""
     if isinstance(value, (float, int)) or is_device_tensor(value):

@@ -88,19 +88,39 @@ class StepTimer:
 
 
 _last_flops: float | None = None
+_peak: float | None = None  # FLOPs per second
+
+
+def set_peak_flops(peak: float) -> None:
+    """States what the device of this rank could compute: FLOPs per second, such as 989e12 for an
+    H100 with bfloat16. `lockstep usage` has the model FLOPs utilization of the steps that follow.
+
+    Raises:
+        ValueError: ``peak`` is not a positive number.
+    """
+    global _peak
+    _peak = _checked_peak(peak)
+
+
+def flops_possible(seconds: float, peak: float | None = None) -> dict[str, float]:
+    """The metric of that name: in this time, if the peak of the device is known."""
+    known = _peak if peak is None else peak
+    return {} if known is None else {"flops_possible": known * seconds}
 
 
 def log_flops(flops: float, step: int | None = None, peak: float | None = None) -> None:
     """Reports the floating-point operations of the model in the step that ends, on this rank.
 
     `lockstep usage` sums them by run, user, project and month. With ``peak`` it has the model FLOPs
-    utilization as well: the share of what the device could have done since the last call.
+    utilization as well: the share of what the device could have done since the last call. Under
+    ``lockstep run`` Lockstep counts FLOPs itself; these calls take the place of that count.
 
     Args:
         flops: of the model, as in its mathematics: about 6 x parameters x tokens for a language
             model, without what activation checkpointing computes again.
         step: as for ``log``.
-        peak: of the device in FLOPs per second, such as 989e12 for an H100 with bfloat16.
+        peak: of the device in FLOPs per second, such as 989e12 for an H100 with bfloat16; by
+            default that of ``set_peak_flops``.
 
     Raises:
         ValueError: a number is negative or not finite, or ``peak`` is zero.
@@ -108,11 +128,17 @@ def log_flops(flops: float, step: int | None = None, peak: float | None = None) 
     global _last_flops
     if not 0 <= flops < float("inf"):
         raise ValueError(f"flops must be a number from 0 on, got {flops}")
-    if peak is not None and not 0 < peak < float("inf"):
-        raise ValueError(f"peak must be a positive number, got {peak}")
+    if peak is not None:
+        peak = _checked_peak(peak)
     now = time.monotonic()
     values = {"flops": float(flops)}
-    if peak is not None and _last_flops is not None:
-        values["flops_possible"] = peak * (now - _last_flops)
+    if _last_flops is not None:
+        values.update(flops_possible(now - _last_flops, peak))
     _last_flops = now
     log(values, step)
+
+
+def _checked_peak(peak: float) -> float:
+    if not 0 < peak < float("inf"):
+        raise ValueError(f"peak must be a positive number, got {peak}")
+    return float(peak)

@@ -329,6 +329,75 @@ def test_a_program_without_a_launcher_is_a_run_of_one_rank(job: Job) -> None:
     assert view["name"] == "bert"
 
 
+FAKE_GPUS = "".join(f"{gpu} present 1\n{gpu} power {100 + gpu}000\n" for gpu in (0, 1))
+
+
+def test_a_run_has_the_telemetry_of_its_host_and_of_the_gpus_of_its_ranks(
+    job: Job, tmp_path: Path
+) -> None:
+    (tmp_path / "nvml").write_text(FAKE_GPUS)
+    rank = job.start(
+        TRAIN.format(rank=0) + "input()",
+        LD_LIBRARY_PATH=BUILD / "lib" / "fake_nvml_new",
+        LOCKSTEP_FAKE_NVML=tmp_path / "nvml",
+        CUDA_VISIBLE_DEVICES=1,
+    )
+    await_run(job.cluster, "default/1")
+
+    def telemetry() -> dict[str, float]:
+        """The newest readings, by the API."""
+        path = "/api/v1/runs/default/1/metrics?node=0"
+        found = call(job.cluster, "GET", path, headers=bearer(user_token(job.cluster))).json()
+        return {each["name"]: each["points"][-1]["value"] for each in found["series"]}
+
+    named = {"cpu/utilization_percent", "memory/available_bytes", "device1/power_watts"}
+    wait_until("readings of host and device", lambda: named <= telemetry().keys())
+    readings = telemetry()
+    assert readings["memory/available_bytes"] > 0
+    assert readings["device1/power_watts"] == 101
+    assert not any(name.startswith("device0/") for name in readings), "another job's GPU"
+    assert losses(job.cluster, "default/1") == {0: [1.0, 0.5, pytest.approx(1 / 3)]}
+    rank.communicate("\n", timeout=SECONDS)
+    assert job.cluster.ended("default/1")["state"] == "succeeded"
+    listed = job.cluster.ok("metrics", "default/1", "--node", "0")
+    assert "cpu/utilization_percent" in listed and "device1/power_watts" in listed
+    assert "device1/power_watts" in job.cluster.ok(
+        "plot", "default/1", "device1/power_watts", "--node", "0"
+    )
+
+
+STEPS = """
+import itertools, os, lockstep, torch
+import torch.distributed as dist
+dist.init_process_group("lockstep", init_method="file://{place}/store", rank=0, world_size=1)
+model = torch.nn.Linear(3, 5)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in itertools.count():
+    model(torch.ones(2, 3)).sum().backward()
+    optimizer.step()
+    lockstep.log({{"loss": 1.0}}, step=step)
+    if os.path.exists("{place}/gate"):
+        break
+"""
+
+
+def test_steps_of_a_rank_that_trains_with_our_backend_have_times_and_flops(
+    job: Job, tmp_path: Path
+) -> None:
+    rank = job.start(STEPS.format(place=tmp_path))
+    await_run(job.cluster, "default/1")
+
+    def metrics() -> dict[str, float]:
+        listed = json.loads(job.cluster.ok("metrics", "default/1", "--json"))["series"]
+        return {each["name"]: each["points"][-1]["value"] for each in listed if each["points"]}
+
+    named = {"step_seconds", "compute_seconds", "flops", "loss"}
+    wait_until("metrics of steps", lambda: named <= metrics().keys())
+    (tmp_path / "gate").touch()
+    assert rank.communicate(timeout=SECONDS)[0] == "", "no metric is printed"
+    assert metrics()["flops"] == 2 * (2 * 2 * 3 * 5)
+
+
 MEDIA = """
 import base64, lockstep
 pixel = (

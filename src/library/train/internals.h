@@ -7,6 +7,7 @@
 #include "lockstep/train.h"
 #include "train/data/sampler.h"
 #include "train/group/mesh.h"
+#include "train/measure/step_flops.h"
 #include "train/optimizer/optimizer.h"
 #include "train/shard.h"
 
@@ -24,6 +25,7 @@ struct ShardedModel::Impl {
 
 struct Optimizer::Impl {
   std::unique_ptr<train::Optimizer> optimizer;
+  train::StepFlops flops = {};
 };
 
 struct Sampler::Impl {

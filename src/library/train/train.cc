@@ -1,5 +1,6 @@
 #include "lockstep/train.h"
 
+#include <chrono>
 #include <string>
 #include <utility>
 
@@ -105,8 +106,10 @@ Result<Optimizer> Optimizer::create(ShardedModel& model, const OptimizerOptions&
 
 Result<StepOutcome> Optimizer::step() {
   const auto outcome = TRY(impl_->optimizer->step());
-  return StepOutcome{outcome.taken, outcome.gradient_norm,
-                     outcome.non_finite ? outcome.non_finite->describe() : ""};
+  return StepOutcome{.taken = outcome.taken,
+                     .gradient_norm = outcome.gradient_norm,
+                     .non_finite = outcome.non_finite ? outcome.non_finite->describe() : "",
+                     .flops = impl_->flops.end_step(std::chrono::steady_clock::now())};
 }
 
 double Optimizer::learning_rate() const { return impl_->optimizer->learning_rate(); }

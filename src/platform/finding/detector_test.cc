@@ -222,6 +222,17 @@ TEST(Detector, DataLoadingOverComputeIsAFindingOfTheAttempt) {
             "the ranks wait 0.3 s a step for data, and compute 0.2 s");
 }
 
+TEST(Detector, ARankWhoseDataComesLateIsAStragglerAndTheOthersAreNot) {
+  Training training(8);
+  for (std::int64_t step = 0; step < 40; ++step)
+    for (int rank = 0; rank < 8; ++rank)
+      training.log(rank, step,
+                   {{"compute_seconds", 0.2}, {"data_seconds", rank == 5 ? 0.4 : 0.05}});
+  ASSERT_FALSE(training.changes().empty());
+  for (const Finding& change : training.changes())
+    EXPECT_EQ(change.subject, (Subject{.kind = FindingKind::straggler, .node = 1, .rank = 5}));
+}
+
 // A node whose device has these readings, a sample a second.
 class Device {
  public:

@@ -119,16 +119,16 @@ void RankFaults::judge_steps(OpenFindings& findings) {
 void RankFaults::judge(const Step& step, OpenFindings& findings) {
   judge_data_loading(step, findings);
   if (step.times.size() < 2) return;
-  std::vector<double> computes;
-  for (const StepTime& time : step.times) computes.push_back(time.compute);
-  const bool is_large = computes.size() > kFewRanks;
-  const double usual_of_all = is_large ? median(computes) : 0;
+  std::vector<double> own_times;
+  for (const StepTime& time : step.times) own_times.push_back(time.compute + time.data.value_or(0));
+  const bool is_large = own_times.size() > kFewRanks;
+  const double usual_of_all = is_large ? median(own_times) : 0;
   for (std::size_t i = 0; i < step.times.size(); ++i) {
     const StepTime& time = step.times[i];
-    const double usual = is_large ? usual_of_all : median_of_others(computes, i);
+    const double usual = is_large ? usual_of_all : median_of_others(own_times, i);
     if (usual <= 0) continue;
     Rank& rank = ranks_.at(time.rank);
-    const double ratio = time.compute / usual;
+    const double ratio = own_times[i] / usual;
     rank.ratio += (ratio - rank.ratio) * kRatioWeight;
     const Subject straggler = subject(FindingKind::straggler, rank.place);
     rank.slow.add(ratio / kSlowRatio, step.time, findings.has(straggler));

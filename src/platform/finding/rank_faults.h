@@ -2,13 +2,14 @@
 // from the metrics of the ranks of one attempt.
 //
 // Ranks that train together wait for each other, so all of them need the same time for a step. The
-// metric `compute_seconds` is the time of a step in which a rank does not wait for other ranks,
-// `data_seconds` the time in which it waits for its next batch.
+// metric `data_seconds` is the time of a step in which a rank waits for its next batch,
+// `compute_seconds` the time in which it waits neither for that nor for other ranks. Their sum is
+// the rank's own time: a rank whose data comes late holds up the others, too.
 //
 // A straggler: a step is judged when all ranks have reported it, so that the order in which nodes
 // deliver has no effect. It is judged without ranks that do not log it: the agents of all nodes
-// have delivered readings of 30 s later. A rank's ratio in a step is its time over the median of
-// the ranks. The evidence is a cumulative sum (CUSUM; Page, Biometrika 41, 1954): each step adds
+// have delivered readings of 30 s later. A rank's ratio in a step is its own time over the median
+// of the ranks. The evidence is a cumulative sum (CUSUM; Page, Biometrika 41, 1954): each step adds
 // log(ratio / 1.42), at most 0.4 and at least -0.4, and the sum is kept from 0 to 3.6. At 3.6 the
 // rank is a straggler, at 0 it is none any more. So a rank at half speed is found after 11 steps,
 // or a few more if the others pause meanwhile, and a rank that pauses for 5 steps in a row, however
