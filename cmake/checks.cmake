@@ -1,8 +1,10 @@
 # The builds of ./dev check (docs/decisions/0017-checks.md): the same targets, compiled by clang for
 # its checks. Each has a target `checked`, which builds all of it.
-#   LOCKSTEP_CHECK=asan    address and undefined behaviour: what needs no libtorch; headers alone
+#   LOCKSTEP_CHECK=asan    address and undefined behaviour: layers that need no libtorch, with their
+#                          tests; headers alone
 #   LOCKSTEP_CHECK=tsan    data races: the layers with threads
-#   LOCKSTEP_CHECK=clang  clang's warnings on what needs libtorch; nothing is linked
+#   LOCKSTEP_CHECK=clang  clang's warnings on all else: what needs libtorch, programs and benchmarks;
+#                          nothing is linked
 #   LOCKSTEP_CHECK=fuzz   each *_fuzz.cc as a program of libFuzzer's (base/fuzz_for_test.h)
 set(LOCKSTEP_CHECK "" CACHE STRING "asan, tsan, clang, fuzz, or none for the product")
 
@@ -32,7 +34,20 @@ if(LOCKSTEP_CHECK)
   add_link_options(${sanitizer_${LOCKSTEP_CHECK}} -fuse-ld=lld)
 endif()
 
+# In the product's build: a target `sanitized`, the test programs that build/asan compiles and runs too.
 # Call this last, when all targets are known.
+function(sanitized_tests)
+  targets_below(${CMAKE_SOURCE_DIR} targets)
+  add_custom_target(sanitized)
+  foreach(target ${targets})
+    needs_libtorch(${target} libtorch)
+    if(target MATCHES "_test$" AND NOT libtorch)
+      add_dependencies(sanitized ${target})
+    endif()
+  endforeach()
+endfunction()
+
+# Call this last, too.
 function(check_targets)
   targets_below(${CMAKE_SOURCE_DIR} targets)
   add_custom_target(checked)
@@ -43,11 +58,15 @@ function(check_targets)
   set(libraries)
   foreach(target ${targets})
     needs_libtorch(${target} libtorch)
-    if(LOCKSTEP_CHECK STREQUAL clang AND libtorch)
+    set(sanitized OFF)
+    if(NOT libtorch AND target MATCHES "^ls_|_test$")
+      set(sanitized ON)
+    endif()
+    if(LOCKSTEP_CHECK STREQUAL clang AND NOT sanitized)
       compile_only(${target})
-    elseif(LOCKSTEP_CHECK STREQUAL asan AND NOT libtorch)
+    elseif(LOCKSTEP_CHECK STREQUAL asan AND sanitized)
       add_dependencies(checked ${target})
-    elseif(LOCKSTEP_CHECK STREQUAL tsan AND NOT libtorch AND target MATCHES "${tests_with_threads}"
+    elseif(LOCKSTEP_CHECK STREQUAL tsan AND sanitized AND target MATCHES "${tests_with_threads}"
            AND NOT target MATCHES "${tests_without_threads}")
       add_dependencies(checked ${target})
     else()

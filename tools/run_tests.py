@@ -6,7 +6,8 @@ checks compile behind them at the lowest priority; what fills the machine, or me
 the end. Without a NAME, up to three tests that failed by an assertion then run once more, alone:
 one that passes is shown as flaky and does not fail the command. --quick leaves out the builds for
 checks and clang-tidy; `--check KIND [NAME...]` runs one of those, or another kind that `./dev
-check` names. The last line is `N passed, N failed`, with `, N flaky` if there are any.
+check` names. --targets prints what has to be built for a run of everything.
+The last line is `N passed, N failed`, with `, N flaky` if there are any.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from test_plan import (
     mostly_waits,
     pytest_files,
     quick_checks,
+    targets_of_whole_run,
     tidy,
     upgrade,
     with_torch,
@@ -148,10 +150,12 @@ def plan(arguments: argparse.Namespace) -> tuple[Chosen, list[Program]]:
         return [], [with_torch(version) for version in arguments.names]
     if arguments.check:
         return [], [checked_build(arguments.check)]
-    chosen = choose([*quick_checks(), *google_tests(), *pytest_files()], arguments.names)
-    if arguments.quick or arguments.names:
+    is_short = arguments.quick or arguments.names
+    tests = [*google_tests(whole_run=not is_short), *pytest_files()]
+    chosen = choose([*quick_checks(), *tests], arguments.names)
+    if is_short:
         return chosen, []
-    return chosen, [tidy(), *(checked_build(each) for each in ("asan", "tsan", "clang"))]
+    return chosen, [tidy(), *(checked_build(each) for each in ("asan", "tsan"))]
 
 
 def parse(words: list[str]) -> argparse.Namespace:
@@ -161,6 +165,7 @@ def parse(words: list[str]) -> argparse.Namespace:
         "--check", choices=("asan", "tsan", "clang", "tidy", "fuzz", "torch", "upgrade")
     )
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--targets", action="store_true")
     parser.add_argument("--seconds", type=int, default=20)
     parser.add_argument("names", nargs="*")
     return parser.parse_args(words)
@@ -171,6 +176,9 @@ def main(words: list[str]) -> int:
     if not arguments.check and not (ROOT / "build/build.ninja").exists():
         print("nothing is built yet; run ./dev build", file=sys.stderr)
         return 1
+    if arguments.targets:
+        print(*targets_of_whole_run(), sep="\n")
+        return 0
     started = time.monotonic()
     passed = 0
     failed: list[tuple[Program, Outcome]] = []

@@ -87,6 +87,28 @@ def test_ten_tabs_of_a_browser_stay_live_and_share_one_stream(
     tab.close()
 
 
+def test_lines_stay_where_the_reader_scrolled_up_to_while_others_come(
+    browser: Browser, lively: Cluster
+) -> None:
+    tab = Tab(browser, lively)
+    tab.log_in(lively.token())
+    tab.go("/runs/demo/1/logs")
+    first = tab.page.get_by_text("tick 0", exact=True)
+    expect(tab.page.get_by_text(re.compile(r"^tick \d+$")).first).to_be_visible()
+    wait_until("more lines than the box shows", lambda: newest_tick(tab.page) > 60)
+    box = tab.page.get_by_role("log")
+    box.hover()
+    tab.page.mouse.wheel(0, -100_000)
+    expect(first).to_be_in_viewport()
+    height = "document.querySelector('.log-box').scrollHeight"
+    before = int(tab.page.evaluate(height))
+    wait_until("lines come", lambda: tab.page.evaluate(height) > before + 100)
+    expect(first).to_be_in_viewport()
+    tab.page.mouse.wheel(0, 100_000)  # at the end again
+    show_later_lines([tab.page], [newest_tick(tab.page)])
+    tab.close()
+
+
 def test_a_change_by_a_command_is_shown_at_once(browser: Browser, lively: Cluster) -> None:
     tab = Tab(browser, lively)
     tab.log_in(lively.token())

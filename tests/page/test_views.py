@@ -22,7 +22,8 @@ for step in range(200):
     lockstep.log({"train/loss": loss, "eval/accuracy": step / 400}, step=step)
     if step % 100 == 99:
         image = lockstep.Image([[0, step], [step, 255]], caption="two")
-        lockstep.log({"samples": image}, step=step)
+        counts = lockstep.Histogram(counts=[step, 10], edges=[-1.5, 0, 2.5])
+        lockstep.log({"samples": image, "weights": counts}, step=step)
     lockstep.progress(step + 1, 200)
     print(f"step {step} loss {loss:.3f}", flush=True)
 """
@@ -142,6 +143,51 @@ def test_the_boxes_of_rows_select_runs_that_are_then_compared(view: Tab) -> None
     view.sees("2 selected")
     view.page.get_by_role("button", name="Compare").click()
     view.sees("Compare 2 runs")
+
+
+def test_the_box_in_the_head_selects_all_runs_of_the_query_line(view: Tab) -> None:
+    view.page.get_by_label("Filter and sort runs").fill("-state:failed")
+    count(rows(view), 4)
+    box = view.page.get_by_label("Select all runs of the query line")
+    box.check()
+    view.sees("4 selected")
+    rows(view).first.get_by_role("checkbox").uncheck()
+    assert box.evaluate("box => box.indeterminate")
+    box.check()
+    view.sees("4 selected")
+    box.uncheck()
+    count(view.page.get_by_role("toolbar", name="Selected runs"), 0)
+
+
+def test_a_column_that_is_pinned_stays_while_the_others_scroll(view: Tab) -> None:
+    view.page.set_viewport_size({"width": 900, "height": 600})
+    view.go("/?columns=name,state,user,reason,command,note")
+    count(rows(view), 5)
+    view.page.get_by_title("Choose columns").click()
+    view.page.get_by_label("Pin user").click()
+    view.page.wait_for_url(re.compile("columns=name,user,state,reason,command,note&pinned=2$"))
+    view.page.keyboard.press("Escape")
+    view.page.locator(".runs-table").evaluate("table => { table.scrollLeft = 10000; }")
+    heads = view.page.get_by_role("columnheader")
+    for name in ("Name", "User"):
+        expect(heads.filter(has_text=name)).to_be_in_viewport(ratio=1)
+    left = heads.filter(has_text="State").bounding_box()
+    user = heads.filter(has_text="User").bounding_box()
+    assert left and user and left["x"] < user["x"]  # below the pinned ones
+
+
+def test_histograms_are_drawn_below_the_curves_with_a_map_of_their_steps(view: Tab) -> None:
+    view.go("/runs/demo/1")
+    view.page.get_by_text("Histograms", exact=True).scroll_into_view_if_needed()
+    card = view.page.get_by_role("region", name="weights", exact=True)
+    shown(card)
+    card.scroll_into_view_if_needed()
+    shown(card.get_by_text("step 199"))
+    shown(card.get_by_role("img", name="209 values from \u22121.500 to 2.500"))
+    card.get_by_role("slider").press("Home")
+    shown(card.get_by_text("step 99"))
+    card.get_by_label("Rank of weights").select_option("Rank 1")
+    shown(card.get_by_text("step 99"))
 
 
 def test_the_curves_of_a_run_are_drawn_and_mark_what_is_not_finite(view: Tab) -> None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.tools.scripts import findings_of, script
 
-SCRIPT = Path(__file__).resolve().parents[2] / "tools/check_docs"
+CHECK = script("check_docs")
 
 
 @dataclass
@@ -21,12 +22,7 @@ class Tree:
         file.write_text("".join(f"{line}\n" for line in lines))
 
     def findings(self) -> list[str]:
-        ended = subprocess.run(
-            [SCRIPT, self.root], capture_output=True, text=True, check=False, timeout=30
-        )
-        assert ended.stderr == ""
-        assert ended.returncode == (1 if ended.stdout else 0)
-        return ended.stdout.splitlines()
+        return findings_of(CHECK, self.root)
 
     def of_page(self, *lines: str) -> list[str]:
         """The findings of a page in docs/guide with these lines."""

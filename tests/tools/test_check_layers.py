@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.tools.scripts import findings_of, script
 
-SCRIPT = Path(__file__).resolve().parents[2] / "tools/check_layers"
+CHECK = script("check_layers")
 
 LAYERS = """\
 layer(base                USES fmt)
@@ -30,12 +30,7 @@ class Tree:
         file.write_text("".join(f"{line}\n" for line in lines))
 
     def findings(self) -> list[str]:
-        ended = subprocess.run(
-            [SCRIPT, self.root], capture_output=True, text=True, check=False, timeout=30
-        )
-        assert ended.stderr == ""
-        assert ended.returncode == (1 if ended.stdout else 0)
-        return ended.stdout.splitlines()
+        return findings_of(CHECK, self.root)
 
     def finding(self) -> str:
         """The only one."""

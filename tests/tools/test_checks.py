@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.machinery
-import importlib.util
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
+from tests.tools.scripts import script  # noqa: E402
+
 import run_tests  # noqa: E402
 import test_plan  # noqa: E402
 from test_programs import Check, Failure, Outcome, Program  # noqa: E402
-
-
-def script(name: str) -> ModuleType:
-    """A program without a suffix as a module."""
-    loader = importlib.machinery.SourceFileLoader(name, str(ROOT / "tools" / name))
-    spec = importlib.util.spec_from_loader(name, loader)
-    assert spec
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
-    return module
 
 
 def write(root: Path, path: str, text: str) -> None:
@@ -166,12 +155,12 @@ def plan(*words: str) -> tuple[list[str], list[str]]:
     return [program.name for program, _ in chosen], [program.name for program in behind]
 
 
-def test_the_whole_test_command_has_every_build_for_checks_and_the_short_ones_none(
+def test_the_whole_test_command_has_the_builds_with_sanitizers_and_the_short_ones_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(run_tests, "google_tests", lambda: [Check("base_test", [])])
+    monkeypatch.setattr(run_tests, "google_tests", lambda whole_run: [Check("base_test", [])])
     everything, behind = plan()
-    assert behind == ["check tidy", "build asan", "build tsan", "build clang"]
+    assert behind == ["check tidy", "build asan", "build tsan"]
     assert plan("--quick") == (everything, [])
     assert plan("base") == (["base_test"], [])
     assert plan("--check", "tsan", "net") == ([], ["build tsan"])
@@ -179,3 +168,28 @@ def test_the_whole_test_command_has_every_build_for_checks_and_the_short_ones_no
     assert plan("--check", "tidy") == (["check tidy"], [])
     assert plan("--check", "fuzz", "--seconds", "3") == ([], ["build fuzz"])
     assert plan("--check", "upgrade") == ([], ["build of the last release"])
+
+
+def test_a_whole_run_leaves_programs_that_only_the_sanitizers_run_to_their_build(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sanitized = ["tests/net_test", "tests/sim_test", "tests/text_test"]
+    listed = {
+        "all": ["src/all", "bin/lockstep"],
+        "src/all": [*sanitized, "tests/train_test"],
+        "sanitized": sanitized,
+    }
+
+    def ninja(folder: Path, tool: str, target: str) -> str:
+        return "\n".join(
+            [f"{target}:", "  input: phony", *(f"    {each}" for each in listed[target])]
+        )
+
+    monkeypatch.setattr(test_plan, "ninja", ninja)
+    monkeypatch.setattr(test_plan, "LEFT_OUT", {"sim_test": "Seeds.*"})
+    monkeypatch.setattr(test_plan, "PARTS", {})
+    kept = ["net_test", "sim_test", "train_test"]
+    assert [each.name for each in test_plan.google_tests(whole_run=True)] == kept
+    assert len(test_plan.google_tests(whole_run=False)) == 4
+    compiled = ["bin/lockstep", *(f"tests/{name}" for name in kept)]
+    assert test_plan.targets_of_whole_run() == compiled

@@ -180,6 +180,7 @@ def measure_process(daemon: Daemon, packages: Path) -> None:
             *("run", "--devices", "1", "--env", f"PYTHONPATH={BUILD / 'python'}:{packages}"),
             *("--", sys.executable, str(TRAINING), str(results)),
         )
-        mine, other = json.loads(results.read_text())
+        mine, other, call, call_of_other = json.loads(results.read_text())
         say_rate("scalars in process", "points/s", mine, other, "SummaryWriter", 30)
-        say("a call of lockstep.log", "us", ours=1e6 / mine, bar_us=2.0)
+        beside = {"peer": call_of_other, "peer_name": "SummaryWriter", "bar_us": 2.0}
+        say("a call on the training thread", "us", ours=call, **beside)

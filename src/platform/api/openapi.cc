@@ -11,6 +11,12 @@
 #include "platform/api/routes.h"
 
 namespace lockstep::api {
+
+template <class T>
+Json route_schema() {
+  return json_schema<T>();
+}
+
 namespace {
 
 constexpr std::string_view kScheme = "token";

@@ -58,6 +58,11 @@ inline constexpr std::array kPathParameters = {
     PathParameter{"index", "the node's number in its attempt", "^(0|[1-9][0-9]{0,8})$", "0"},
 };
 
+// The schema of a record. Only openapi.cc defines it: otherwise each source that includes the
+// routes would compile the schemas of all.
+template <class T>
+Json route_schema();
+
 // A record in a request or answer; no schema: none.
 struct Body {
   std::string_view name;
@@ -97,7 +102,7 @@ constexpr Body body_of(std::string_view name) {
   if constexpr (std::same_as<T, None>)
     return {};
   else
-    return {name, &json_schema<T>};
+    return {name, &route_schema<T>};
 }
 
 // A route with the types of its query, request and answer.
@@ -118,7 +123,7 @@ struct TypedRoute : Route {
               permission.record,
               refusals_,
               summary_,
-              &json_schema<Query>,
+              &route_schema<Query>,
               body_of<Request>(request_name),
               body_of<Answer>(answer_name),
               form_} {}

@@ -16,17 +16,6 @@ std::atomic<bool> is_counting = false;
 std::atomic<double> flops_counted = 0;
 thread_local std::optional<at::CallbackHandle> own_count;
 
-// RecordFunction::inputs() asserts, in code that is compiled with assertions, that torch was too.
-// Only an explicit instantiation may name a private member.
-c10::ArrayRef<const c10::IValue> inputs_of(const at::RecordFunction& function);
-template <auto kInputs>
-struct FunctionInputs {
-  friend c10::ArrayRef<const c10::IValue> inputs_of(const at::RecordFunction& function) {
-    return function.*kInputs;
-  }
-};
-template struct FunctionInputs<&at::RecordFunction::inputs_>;
-
 // The operator or the function of a backward in which a thread is.
 struct Surroundings {
   bool is_counted = false;        // by the operator around
@@ -44,7 +33,7 @@ std::unique_ptr<at::ObserverContext> enter_function(const at::RecordFunction& fu
     inside.records_no_graph = !at::GradMode::is_enabled();
   } else {
     if (surroundings.is_counted) return nullptr;
-    const auto flops = flops_of(function.name(), inputs_of(function));
+    const auto flops = flops_of(function.name(), function.inputs());
     if (!flops) return nullptr;
     inside.is_counted = true;
     const bool is_repeated = surroundings.records_no_graph && at::GradMode::is_enabled();

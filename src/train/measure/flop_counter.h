@@ -3,8 +3,9 @@
 //
 // Torch calls an observer (at::RecordFunction) before each operator, from begin to end only, so
 // that other steps cost nothing. An operator that counts hides those within it: `convolution` calls
-// one of the backend. The count leaves out a forward that activation checkpointing repeats in
-// backward: there autograd records a graph, which a backward does not do otherwise.
+// one of the backend. Activations that a backward computes again, because activation checkpointing
+// did not keep them, are not counted: there autograd records a graph, and elsewhere in a backward
+// it does not.
 //
 // Limits: kernels that are no operators of torch are not seen. These are Triton's, also those that
 // torch.compile makes of products, those of other libraries, and the replay of a CUDA graph.

@@ -36,7 +36,7 @@ double product(Shape sizes) {
                          [](double left, std::int64_t right) { return left * double(right); });
 }
 
-// The product of matrices, of batches of them, or of groups: (tokens, in) x (groups, in, out), or
+// Products of matrices, of batches of them, and of groups: (tokens, in) x (groups, in, out), or
 // with the tokens as the last dimension. Each token is in one group.
 std::optional<double> product_flops(Inputs inputs, std::size_t first) {
   const auto left = shape_at(inputs, first), right = shape_at(inputs, first + 1);

@@ -24,12 +24,34 @@ function act(id: string, name: Act): Promise<unknown> {
   return post("/api/v1/runs/{project}/{number}/remove", undefined as never, options);
 }
 
+/** A browser has six connections to a host, and drops calls if thousands wait for them. */
+const callsMax = 6;
+
+async function forEach(
+  ids: readonly string[],
+  call: (id: string) => Promise<unknown>,
+): Promise<PromiseSettledResult<unknown>[]> {
+  const results: PromiseSettledResult<unknown>[] = [];
+  const left = [...ids];
+  const work = async () => {
+    for (let id = left.shift(); id !== undefined; id = left.shift())
+      results.push(...(await Promise.allSettled([call(id)])));
+  };
+  await Promise.all(Array.from({ length: callsMax }, work));
+  return results;
+}
+
+function sayFailures(results: readonly PromiseSettledResult<unknown>[]): void {
+  const failures = results.filter((result) => result.status === "rejected");
+  for (const failure of failures.slice(0, 3)) sayError(failure.reason);
+}
+
 export function useAct() {
   const client = useQueryClient();
   return useMutation({
     mutationFn: async ({ ids, name }: { ids: string[]; name: Act }) => {
-      const results = await Promise.allSettled(ids.map((id) => act(id, name)));
-      const failures = results.filter((result) => result.status === "rejected");
+      const results = await forEach(ids, (id) => act(id, name));
+      const failures = results.filter(({ status }) => status === "rejected");
       if (ids.length > failures.length) {
         const count = ids.length - failures.length;
         say(
@@ -38,7 +60,7 @@ export function useAct() {
             : `${count} of ${ids.length} runs: ${name} done.`,
         );
       }
-      for (const failure of failures.slice(0, 3)) sayError(failure.reason);
+      sayFailures(results);
     },
     onSettled: () => refresh(client),
   });
@@ -54,13 +76,13 @@ export function useAnnotate() {
   const client = useQueryClient();
   return useMutation({
     mutationFn: async ({ ids, change }: { ids: string[]; change: (run: Run) => Annotation }) => {
-      for (const id of ids) {
+      const results = await forEach(ids, async (id) => {
         const path = splitId(id);
         const run = await get("/api/v1/runs/{project}/{number}", { path });
         await post("/api/v1/runs/{project}/{number}/annotate", change(run), { path });
-      }
+      });
+      sayFailures(results);
     },
-    onError: sayError,
     onSettled: () => refresh(client),
   });
 }

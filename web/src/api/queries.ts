@@ -2,22 +2,29 @@
 import { keepPreviousData, queryOptions, useQuery } from "@tanstack/react-query";
 import { useIsLive, usePause } from "../live/live";
 import { get } from "./client";
+import { noteRead } from "./running";
 import type { RunFilter } from "./runPages";
 import { shareRuns } from "./shareRuns";
 import type { RunList } from "./types";
 
 export const runsLimit = 1000;
 
-export function useRuns(filter: RunFilter = {}, enabled = true) {
+/** Runs of a comparison. */
+export const compareMax = 20;
+
+export function useRuns(filter: RunFilter = {}, enabled = true, limit = runsLimit) {
   const live = useIsLive();
   return useQuery({
     enabled,
-    queryKey: ["runs", filter],
-    queryFn: ({ signal }) =>
-      get("/api/v1/runs", {
-        query: { ...filter, limit: runsLimit } as { limit: number },
+    queryKey: ["runs", filter, limit],
+    queryFn: async ({ signal }) => {
+      const list = await get("/api/v1/runs", {
+        query: { ...filter, limit } as { limit: number },
         signal,
-      }),
+      });
+      noteRead(list.runs);
+      return list;
+    },
     // A long list costs the daemon more, so it is read less often.
     refetchInterval: (query) => (live ? 60_000 : 2_500 + 10 * (query.state.data?.runs.length ?? 0)),
     placeholderData: keepPreviousData,

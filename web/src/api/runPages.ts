@@ -1,7 +1,8 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
-import { useEffect, useMemo, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import { get } from "./client";
 import { runsLimit, useRuns } from "./queries";
+import { noteRead } from "./running";
 import { joinRuns } from "./shareRuns";
 
 /** What the daemon selects by. `query` is a query line, whose answers may be short. */
@@ -10,24 +11,37 @@ export interface RunFilter {
   query?: string;
 }
 
+/** Runs of a quick answer: they fill a window, and the daemon has them four times as fast. */
+export const quickLimit = 100;
+
 /**
  * The first runs of the list, live, and those after them as the reader asks for more. Later pages
- * are read once: what changes is nearly always among the newest runs.
+ * are read once: what changes is nearly always among the newest runs. `rests`: the filter no longer
+ * changes with each letter typed. Until then the list is short, and the daemon free for the next.
  */
-export function useRunPages(filter: RunFilter, enabled = true) {
+export function useRunPages(filter: RunFilter, rests = true) {
   const key = JSON.stringify(filter);
-  const first = useRuns(filter, enabled);
+  const full = useRuns(filter, rests);
+  const quick = useRuns(filter, !rests, quickLimit);
+  const isQuick = !isAnswer(full) && isAnswer(quick);
+  const first = isQuick ? quick : full;
   const [wanted, setWanted] = useState("");
+  const size = useRef(runsLimit);
   const later = useInfiniteQuery({
     queryKey: ["runs, later", filter],
-    queryFn: ({ signal, pageParam }) =>
-      get("/api/v1/runs", {
-        query: { ...filter, limit: runsLimit, after: pageParam || undefined } as { limit: number },
+    queryFn: async ({ signal, pageParam }) => {
+      const page = await get("/api/v1/runs", {
+        query: { ...filter, limit: size.current, after: pageParam || undefined } as {
+          limit: number;
+        },
         signal,
-      }),
+      });
+      noteRead(page.runs);
+      return page;
+    },
     initialPageParam: "",
     getNextPageParam: (page) => page.next || undefined,
-    enabled: enabled && wanted === key,
+    enabled: wanted === key,
     staleTime: Number.POSITIVE_INFINITY,
   });
   const pages = wanted === key ? later.data?.pages : undefined;
@@ -41,9 +55,14 @@ export function useRunPages(filter: RunFilter, enabled = true) {
   useEffect(() => {
     if (onlyFirst) void fetchNextPage();
   }, [onlyFirst, fetchNextPage]);
-  const loadMore = () => {
+  const loadMore = (limit = runsLimit) => {
+    size.current = limit;
     if (wanted !== key) setWanted(key);
     if (!later.isFetching && pages && later.hasNextPage) void fetchNextPage();
   };
-  return { ...first, runs, more, loadMore, loading: later.isFetching };
+  return { ...first, runs, more, isQuick, loadMore, loading: later.isFetching };
+}
+
+function isAnswer(list: { isSuccess: boolean; isPlaceholderData: boolean }): boolean {
+  return list.isSuccess && !list.isPlaceholderData;
 }

@@ -29,6 +29,7 @@ export type CurveView = Schemas["CurveList"]["curves"][number];
 export type Annotation = Schemas["AnnotateRequest"];
 export type NoticeTarget = Schemas["AddNoticeTargetRequest"];
 export type LoggedImage = Schemas["ImageList"]["images"][number];
+export type LoggedHistogram = Schemas["HistogramList"]["histograms"][number];
 export type DeviceUse = Schemas["DeviceUseList"]["rows"][number];
 
 /** Numbers of the API that may not be finite are the texts "NaN", "Infinity" and "-Infinity". */

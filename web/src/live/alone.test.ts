@@ -63,3 +63,37 @@ it("a tab that the browser hides for good closes its stream, and opens one when 
   expect(FakeSource.opened).toHaveLength(2);
   end();
 });
+
+it("a watch of lines tells of lines that came while nothing waited", async () => {
+  const { startLive, watchLines } = await import("./live");
+  const end = startLive(client);
+  FakeSource.opened[0]?.say("d-1", {});
+  const watch = watchLines("demo/4");
+  const stop = new AbortController();
+  FakeSource.opened[0]?.say("d-2", { lines: ["demo/4"] });
+  await watch.next(20_000, stop.signal);
+  let isOver = false;
+  const second = watch.next(20_000, stop.signal).then(() => {
+    isOver = true;
+  });
+  FakeSource.opened[0]?.say("d-3", { lines: ["demo/5"] });
+  await vi.advanceTimersByTimeAsync(19_000);
+  expect(isOver).toBe(false);
+  FakeSource.opened[0]?.say("d-4", { lines: ["demo/4"] });
+  await second;
+  watch.end();
+  end();
+});
+
+it("a watch of lines ends after its time, and when its reader leaves", async () => {
+  const { watchLines } = await import("./live");
+  const watch = watchLines("demo/4");
+  const stop = new AbortController();
+  const first = watch.next(1_000, stop.signal);
+  await vi.advanceTimersByTimeAsync(1_000);
+  await first;
+  const second = watch.next(20_000, stop.signal);
+  stop.abort();
+  await second;
+  watch.end();
+});

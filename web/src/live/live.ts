@@ -88,22 +88,48 @@ export function usePause(milliseconds: number): number {
   return useIsLive() ? 60_000 : milliseconds;
 }
 
-/** Ends when the run has further lines, when the connection changes, or after the time. */
-export function waitForLines(id: string, milliseconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const readers = lineReaders.get(id) ?? new Set();
-    lineReaders.set(id, readers);
-    const end = () => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", end);
-      readers.delete(end);
+/** Says when a run has further lines. */
+export interface LineWatch {
+  /**
+   * Ends when the run has had lines since the watch began or the last call ended, when the
+   * connection has changed, or after the time.
+   */
+  next: (milliseconds: number, signal: AbortSignal) => Promise<void>;
+  end: () => void;
+}
+
+/** A watch that is begun before lines are read misses none that come meanwhile. */
+export function watchLines(id: string): LineWatch {
+  const readers = lineReaders.get(id) ?? new Set();
+  lineReaders.set(id, readers);
+  let isNew = false;
+  let wake = () => {};
+  const tell = () => {
+    isNew = true;
+    wake();
+  };
+  readers.add(tell);
+  return {
+    async next(milliseconds, signal) {
+      if (!isNew && !signal.aborted)
+        await new Promise<void>((resolve) => {
+          const end = () => {
+            clearTimeout(timer);
+            signal.removeEventListener("abort", end);
+            wake = () => {};
+            resolve();
+          };
+          const timer = setTimeout(end, milliseconds);
+          signal.addEventListener("abort", end);
+          wake = end;
+        });
+      isNew = false;
+    },
+    end() {
+      readers.delete(tell);
       if (readers.size === 0 && lineReaders.get(id) === readers) lineReaders.delete(id);
-      resolve();
-    };
-    const timer = setTimeout(end, milliseconds);
-    readers.add(end);
-    signal.addEventListener("abort", end);
-  });
+    },
+  };
 }
 
 function wakeReaders(changes: Changes): void {

@@ -47,6 +47,8 @@ describe("times", () => {
   it("are relative to now", () => {
     expect(formatAgo(1000, 13000)).toBe("12s ago");
     expect(formatAgo(3_601_000, 0)).toBe("in 1h");
+    expect(formatAgo(7_190_000, 0)).toBe("in 1h 59m");
+    expect(formatAgo(86_400_000 + 7_200_000, 0)).toBe("in 1d 2h");
     expect(formatAgo(0, 500)).toBe("now");
   });
   it("of the API are read with all their units", () => {

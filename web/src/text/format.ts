@@ -73,7 +73,7 @@ function pad(value: number): string {
 export function formatAgo(time: number, now: number): string {
   const seconds = (now - time) / 1000;
   if (Math.abs(seconds) < 1) return "now";
-  return seconds >= 0 ? `${coarse(seconds)} ago` : `in ${coarse(-seconds)}`;
+  return seconds >= 0 ? `${coarse(seconds)} ago` : `in ${ahead(-seconds)}`;
 }
 
 function coarse(seconds: number): string {
@@ -81,6 +81,14 @@ function coarse(seconds: number): string {
   if (seconds < 3600) return `${Math.floor(seconds / 60)}m`;
   if (seconds < 86400) return `${Math.floor(seconds / 3600)}h`;
   return `${Math.floor(seconds / 86400)}d`;
+}
+
+/** Plans need minutes as well: a start in 1h 50m is not one in an hour. */
+function ahead(seconds: number): string {
+  const rest =
+    seconds < 86400 ? Math.floor((seconds % 3600) / 60) : Math.floor((seconds % 86400) / 3600);
+  if (seconds < 3600 || rest === 0) return coarse(seconds);
+  return `${coarse(seconds)} ${rest}${seconds < 86400 ? "m" : "h"}`;
 }
 
 /** The exact time in the reader's zone, with the zone's name. */

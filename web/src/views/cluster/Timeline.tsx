@@ -1,11 +1,11 @@
 import type { Queue } from "../../api/types";
 import { Link, runPath } from "../../app/router";
 import { formatAgo, formatExact, formatSecondsTick } from "../../text/format";
-import { ticksOf, timelineOf } from "./timelineRows";
+import { type TimelineRow, ticksOf, timelineOf } from "./timelineRows";
 
 const most = 14;
 
-/** When running runs end at the latest, and when waiting ones start. */
+/** When running runs end at the latest, and when waiting ones start: reserved, expected, latest. */
 export function Timeline({ queue, now }: { queue: Queue; now: number }) {
   const { rows, end } = timelineOf(queue, now);
   if (rows.length === 0) return null;
@@ -32,13 +32,60 @@ export function Timeline({ queue, now }: { queue: Queue; now: number }) {
           <div className="timeline-lane">
             <div
               className={`timeline-bar ${row.kind}`}
-              title={`${formatAgo(row.from, now)} to ${formatAgo(row.to, now)}\n${formatExact(row.from)} to ${formatExact(row.to)}`}
+              title={tip(row, now)}
               style={{ left: percent(row.from), right: `calc(100% - ${percent(row.to)})` }}
             />
+            {row.latest !== null && row.latest > row.from && (
+              <div
+                className={`timeline-latest ${row.latest > end ? "beyond" : ""}`}
+                style={{ left: percent(row.from), right: `calc(100% - ${percent(row.latest)})` }}
+              />
+            )}
           </div>
         </div>
       ))}
       {rows.length > most && <span className="faint">and {rows.length - most} more</span>}
+      <Key rows={rows} />
     </div>
+  );
+}
+
+function tip(row: TimelineRow, now: number): string {
+  const lines = [
+    row.kind === "running"
+      ? `ends ${formatAgo(row.to, now)} at the latest`
+      : `starts ${formatAgo(row.from, now)}, by an estimate`,
+    `${formatExact(row.from)} to ${formatExact(row.to)}`,
+  ];
+  if (row.latest !== null)
+    lines.push(`starts ${formatAgo(row.latest, now)} at the latest: ${formatExact(row.latest)}`);
+  if (row.kind === "reserved") lines.push("devices are kept for it: others wait behind it");
+  if (row.blocker) lines.push(`waits for ${row.blocker}`);
+  return lines.join("\n");
+}
+
+const keys = [
+  ["running", "runs, up to its time limit"],
+  ["reserved", "its start is reserved"],
+  ["waiting", "its expected start"],
+] as const;
+
+/** The kinds of bars that are there. */
+function Key({ rows }: { rows: TimelineRow[] }) {
+  return (
+    <ul className="timeline-key muted">
+      {keys
+        .filter(([kind]) => rows.some((row) => row.kind === kind))
+        .map(([kind, text]) => (
+          <li key={kind}>
+            <i className={`timeline-bar ${kind}`} /> {text}
+          </li>
+        ))}
+      {rows.some((row) => row.latest !== null && row.latest > row.from) && (
+        <li>
+          <i className="timeline-latest" /> its latest start
+        </li>
+      )}
+    </ul>
   );
 }

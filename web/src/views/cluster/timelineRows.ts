@@ -5,12 +5,21 @@ export interface TimelineRow {
   key: string;
   id: string;
   name: string;
-  kind: "running" | "waiting";
+  /** Devices are kept for the start of a run that is reserved: other runs wait behind it. */
+  kind: "running" | "reserved" | "waiting";
   from: number;
   to: number;
+  /** The bound of the start; null: there is none. */
+  latest: number | null;
+  /** The run that must end or start first; empty: unknown. */
+  blocker: string;
 }
 
-/** Running runs from now to their limit, waiting ones from their expected start to their limit. */
+/**
+ * Running runs from now to their limit, waiting ones from their expected start to their limit. The
+ * API names no reservations. A run behind the head of the queue has the head as its blocker, so a
+ * waiting run that blocks another one is a head, whose start is reserved.
+ */
 export function timelineOf(queue: Queue, now: number): { rows: TimelineRow[]; end: number } {
   const running = queue.allocations.map((run, index) => ({
     key: `a${run.run || index}`,
@@ -19,7 +28,10 @@ export function timelineOf(queue: Queue, now: number): { rows: TimelineRow[]; en
     kind: "running" as const,
     from: now,
     to: Math.max(now, Date.parse(run.expected_end)),
+    latest: null,
+    blocker: "",
   }));
+  const blockers = new Set(queue.waiting.map((run) => run.blocker ?? ""));
   const waiting = queue.waiting.flatMap((run, index) => {
     if (!run.expected_start) return [];
     const from = Math.max(now, Date.parse(run.expected_start));
@@ -29,9 +41,11 @@ export function timelineOf(queue: Queue, now: number): { rows: TimelineRow[]; en
         key: `w${run.run || index}`,
         id: run.run,
         name: run.name || run.run,
-        kind: "waiting" as const,
+        kind: run.run && blockers.has(run.run) ? ("reserved" as const) : ("waiting" as const),
         from,
         to,
+        latest: run.latest_start ? Math.max(from, Date.parse(run.latest_start)) : null,
+        blocker: run.blocker ?? "",
       },
     ];
   });

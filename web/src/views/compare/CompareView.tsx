@@ -1,6 +1,6 @@
 import { type UseQueryResult, useQueries } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
-import { runQuery } from "../../api/queries";
+import { compareMax, runQuery } from "../../api/queries";
 import type { Run } from "../../api/types";
 import { useViewCommand } from "../../app/command";
 import { useKeys } from "../../app/keyboard";
@@ -20,13 +20,11 @@ import { Differences } from "./Differences";
 import { Parallel } from "./Parallel";
 import { Scatter } from "./Scatter";
 
-const most = 20;
-
 /** Several runs: the differences of their settings first, then their curves overlaid. */
 export default function CompareView() {
   const [text, setText] = useParameter("runs");
   const asked = useMemo(() => [...new Set(text.split(",").filter(isId))], [text]);
-  const ids = useMemo(() => asked.slice(0, most), [asked]);
+  const ids = useMemo(() => asked.slice(0, compareMax), [asked]);
   const settings = useChartSettings();
   const [search, setSearch] = useState("");
   useKeys({ Escape: () => navigate("/") });
@@ -50,9 +48,9 @@ export default function CompareView() {
     <div className="view">
       <div className="view-head">
         <h1>Compare {ids.length} runs</h1>
-        {asked.length > most && (
+        {asked.length > compareMax && (
           <span className="muted">
-            the first {most} of {asked.length}
+            the first {compareMax} of {asked.length}
           </span>
         )}
         <span className="grow" />

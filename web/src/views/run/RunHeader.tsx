@@ -1,11 +1,12 @@
 import type { ReactNode } from "react";
+import { runningSeconds } from "../../api/running";
 import type { Run } from "../../api/types";
 import { useNow } from "../../app/now";
 import { Link, runPath } from "../../app/router";
 import { StateBadge } from "../../parts/StateBadge";
 import { Time } from "../../parts/Time";
 import { formatExact, formatMinutes, formatNumber, formatSeconds } from "../../text/format";
-import { runningSeconds, secondsLeft } from "./progress";
+import { secondsLeft } from "./progress";
 import { RunActions } from "./RunActions";
 import { RunTags } from "./RunTags";
 

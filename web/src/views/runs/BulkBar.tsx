@@ -1,5 +1,6 @@
 import { useState } from "react";
 import { useAct, useAnnotate } from "../../api/actions";
+import { compareMax } from "../../api/queries";
 import { mayControl, useWhoAmI } from "../../api/session";
 import type { Run } from "../../api/types";
 import { Dialog } from "../../parts/Dialog";
@@ -7,12 +8,14 @@ import { isActive } from "../../parts/StateBadge";
 
 interface Props {
   runs: Run[];
+  /** All runs that the page has are selected: what selects those that it has not read. */
+  rest: { exists: boolean; reads: boolean; read: () => void } | null;
   compare: () => void;
   clear: () => void;
 }
 
 /** Actions on the selected runs. Those that the daemon would refuse are not offered. */
-export function BulkBar({ runs, compare, clear }: Props) {
+export function BulkBar({ runs, rest, compare, clear }: Props) {
   const who = useWhoAmI();
   const act = useAct();
   const [asked, setAsked] = useState<"" | "stop" | "tag">("");
@@ -20,8 +23,25 @@ export function BulkBar({ runs, compare, clear }: Props) {
   const active = mine.filter((run) => isActive(run.state));
   return (
     <div className="bulk" role="toolbar" aria-label="Selected runs">
-      <strong>{runs.length} selected</strong>
-      <button type="button" className="button" disabled={runs.length < 2} onClick={compare}>
+      <strong>{runs.length.toLocaleString("en-US")} selected</strong>
+      {rest?.exists && (
+        <button
+          type="button"
+          className="button"
+          disabled={rest.reads}
+          title="Also those that the page has not read yet"
+          onClick={rest.read}
+        >
+          {rest.reads ? "Reading runs" : "Select all that match"}
+        </button>
+      )}
+      <button
+        type="button"
+        className="button"
+        disabled={runs.length < 2 || runs.length > compareMax}
+        title={runs.length > compareMax ? `A comparison has at most ${compareMax} runs` : undefined}
+        onClick={compare}
+      >
         Compare <kbd>c</kbd>
       </button>
       {mine.length > 0 && (

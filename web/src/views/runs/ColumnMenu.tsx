@@ -3,16 +3,16 @@ import type { Run } from "../../api/types";
 import { Icon } from "../../app/icons";
 import { Menu } from "../../parts/Menu";
 import { settingsOf } from "../../text/settings";
-import { columnOf, curveColumn, firstColumns, knownColumns } from "./columns";
-import { moveColumn } from "./useColumns";
+import { columnOf, curveColumn, knownColumns } from "./columns";
+import { firstLayout, type Layout, moveColumn, toggleColumn, togglePin } from "./useColumns";
 
 interface Props {
   runs: readonly Run[];
-  columns: string[];
-  change: (columns: string[]) => void;
+  layout: Layout;
+  change: (layout: Layout) => void;
 }
 
-/** Chooses columns: fields, and all metrics and settings that the runs have. */
+/** Chooses columns, and those that stay in view: fields, and the metrics and settings of the runs. */
 export function ColumnMenu(props: Props) {
   return (
     <Menu
@@ -28,12 +28,12 @@ export function ColumnMenu(props: Props) {
   );
 }
 
-function Choices({ runs, columns, change }: Props) {
+function Choices({ runs, layout, change }: Props) {
+  const { columns } = layout;
   const [text, setText] = useState("");
   const groups = useMemo(() => groupsOf(runs), [runs]);
   const has = (id: string) => id.toLowerCase().includes(text.toLowerCase());
-  const toggle = (id: string) =>
-    change(columns.includes(id) ? columns.filter((other) => other !== id) : [...columns, id]);
+  const toggle = (id: string) => change(toggleColumn(layout, id));
   return (
     <>
       <input
@@ -52,15 +52,25 @@ function Choices({ runs, columns, change }: Props) {
           </label>
           <button
             type="button"
+            className="pin"
+            aria-pressed={columns.indexOf(id) < layout.pinned}
+            aria-label={`Pin ${id}`}
+            title="Stays in view while the others scroll to the side"
+            onClick={() => change(togglePin(layout, id))}
+          >
+            <Icon name="pin" />
+          </button>
+          <button
+            type="button"
             aria-label={`Move ${id} left`}
-            onClick={() => change(moveColumn(columns, id, -1))}
+            onClick={() => change(moveColumn(layout, id, -1))}
           >
             ←
           </button>
           <button
             type="button"
             aria-label={`Move ${id} right`}
-            onClick={() => change(moveColumn(columns, id, 1))}
+            onClick={() => change(moveColumn(layout, id, 1))}
           >
             →
           </button>
@@ -83,7 +93,7 @@ function Choices({ runs, columns, change }: Props) {
         );
       })}
       <div className="head" />
-      <button type="button" onClick={() => change(firstColumns)}>
+      <button type="button" onClick={() => change(firstLayout)}>
         Show the first columns again
       </button>
     </>

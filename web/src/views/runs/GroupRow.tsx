@@ -4,12 +4,13 @@ import { badgeKind } from "../../parts/StateBadge";
 import { type Aggregate, aggregateOf, type Group } from "../../query/group";
 import { formatNumber } from "../../text/format";
 import { type ColumnView, sortField } from "./columns";
-import { pinned } from "./RunsTable";
+import { type PlacedColumn, pinClass, pinStyle } from "./pins";
+import { shareOf, withoutRuns, withRuns } from "./useSelection";
 
 interface Props {
   group: Group;
   open: boolean;
-  views: ColumnView[];
+  views: PlacedColumn[];
   top: number;
   current: boolean;
   selection: RowSelectionState;
@@ -19,8 +20,8 @@ interface Props {
 
 /** The head of a group: its value, its count, and an aggregate in each column of numbers. */
 export function GroupRow({ group, open, views, top, current, toggle, ...rest }: Props) {
-  const chosen = group.runs.filter((run) => rest.selection[run.id]).length;
-  const all = chosen === group.runs.length;
+  const share = shareOf(group.runs, rest.selection);
+  const all = share === "all";
   const label = group.key || "none";
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: j, k and Enter are keys of the whole view.
@@ -40,10 +41,12 @@ export function GroupRow({ group, open, views, top, current, toggle, ...rest }: 
             aria-label={`Select the ${group.runs.length} runs of ${label}`}
             checked={all}
             ref={(input) => {
-              if (input) input.indeterminate = chosen > 0 && !all;
+              if (input) input.indeterminate = share === "some";
             }}
             tabIndex={-1}
-            onChange={() => rest.setSelection((before) => selectAll(before, group, !all))}
+            onChange={() =>
+              rest.setSelection((before) => (all ? withoutRuns : withRuns)(before, group.runs))
+            }
           />
         </label>
       </span>
@@ -52,7 +55,8 @@ export function GroupRow({ group, open, views, top, current, toggle, ...rest }: 
           key={view.id}
           role="gridcell"
           tabIndex={-1}
-          className={`clip ${view.right ? "number" : ""} ${pinned(view)}`}
+          className={`clip ${view.right ? "number" : ""} ${pinClass(view)}`}
+          style={pinStyle(view)}
         >
           {cell(view, group, open, label)}
         </span>
@@ -110,13 +114,4 @@ function AggregateText(props: { aggregate: Aggregate; format: (value: number) =>
       <span className="faint aggregate-kind">{kind === "sum" ? "Σ" : "⌀"}</span> {format(value)}
     </span>
   );
-}
-
-function selectAll(before: RowSelectionState, group: Group, on: boolean): RowSelectionState {
-  const after = { ...before };
-  for (const { id } of group.runs) {
-    if (on) after[id] = true;
-    else delete after[id];
-  }
-  return after;
 }

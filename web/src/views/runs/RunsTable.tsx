@@ -14,6 +14,9 @@ import type { Row } from "../../query/group";
 import type { Sort } from "../../query/parse";
 import { type ColumnView, columnOf, sortField } from "./columns";
 import { GroupRow } from "./GroupRow";
+import { boxWidth, type PlacedColumn, pinClass, pinStyle, placeColumns } from "./pins";
+import type { Layout } from "./useColumns";
+import type { Share } from "./useSelection";
 
 const features = tableFeatures({
   rowSelectionFeature,
@@ -25,7 +28,7 @@ const rowHeight = 36;
 interface Props {
   rows: Row[];
   toggleGroup: (key: string) => void;
-  columns: string[];
+  layout: Layout;
   moveColumn: (from: string, to: string) => void;
   /** Called when the reader scrolls near the last row, if there are more. */
   nearEnd?: () => void;
@@ -33,6 +36,9 @@ interface Props {
   toggleSort: (field: string) => void;
   selection: RowSelectionState;
   setSelection: (change: (before: RowSelectionState) => RowSelectionState) => void;
+  /** Of the runs of all rows, also of those in closed groups. */
+  selected: Share;
+  toggleAll: () => void;
   cursor: number;
   setCursor: (index: number) => void;
 }
@@ -40,7 +46,8 @@ interface Props {
 /** The table of runs. Only the rows in view exist, so its length does not matter. */
 export function RunsTable(props: Props) {
   const box = useRef<HTMLDivElement>(null);
-  const views = useMemo(() => props.columns.map(columnOf), [props.columns]);
+  const { columns, pinned } = props.layout;
+  const views = useMemo(() => placeColumns(columns.map(columnOf), pinned), [columns, pinned]);
   const definitions = useMemo(
     () => views.map(({ id }) => ({ id, accessorFn: () => null })),
     [views],
@@ -66,8 +73,8 @@ export function RunsTable(props: Props) {
     if (cursor >= 0) virtual.scrollToIndex(cursor, { align: "auto" });
   }, [cursor, virtual]);
   const style = {
-    "--columns": `34px ${views.map(track).join(" ")}`,
-    "--table-width": `${views.reduce((sum, view) => sum + view.width, 34 + 12)}px`,
+    "--columns": `${boxWidth}px ${views.map(track).join(" ")}`,
+    "--table-width": `${views.reduce((sum, view) => sum + view.width, boxWidth + 12)}px`,
   } as CSSProperties;
   return (
     <div
@@ -76,13 +83,21 @@ export function RunsTable(props: Props) {
       style={style}
       tabIndex={0}
       onScroll={(event) => {
-        const { scrollHeight, scrollTop, clientHeight } = event.currentTarget;
+        const { scrollHeight, scrollTop, clientHeight, scrollLeft } = event.currentTarget;
+        event.currentTarget.toggleAttribute("data-aside", scrollLeft > 0);
         if (scrollTop > 0 && scrollHeight - scrollTop < 3 * clientHeight) props.nearEnd?.();
       }}
       role="grid"
       aria-rowcount={rows.length + 1}
     >
-      <Header views={views} sort={props.sort} toggle={props.toggleSort} move={props.moveColumn} />
+      <Header
+        views={views}
+        sort={props.sort}
+        toggle={props.toggleSort}
+        move={props.moveColumn}
+        selected={props.selected}
+        toggleAll={props.toggleAll}
+      />
       <div className="runs-body" style={{ height: virtual.getTotalSize() }}>
         {virtual.getVirtualItems().map((item) => {
           const row = rows[item.index];
@@ -134,17 +149,29 @@ function track(view: ColumnView): string {
 }
 
 function Header(props: {
-  views: ColumnView[];
+  views: PlacedColumn[];
   sort: Sort | null;
   toggle: (field: string) => void;
   move: (from: string, to: string) => void;
+  selected: Props["selected"];
+  toggleAll: () => void;
 }) {
   const [dragged, setDragged] = useState("");
   const [over, setOver] = useState("");
   return (
     <div className="runs-row runs-head" role="row" tabIndex={-1}>
-      <span role="columnheader" tabIndex={-1}>
-        <span className="hidden-label">Selected</span>
+      <span role="columnheader" tabIndex={-1} className="check">
+        <label title="Select all runs of the query line">
+          <input
+            type="checkbox"
+            aria-label="Select all runs of the query line"
+            checked={props.selected === "all"}
+            ref={(input) => {
+              if (input) input.indeterminate = props.selected === "some";
+            }}
+            onChange={props.toggleAll}
+          />
+        </label>
       </span>
       {props.views.map((view) => {
         const field = sortField(view.id);
@@ -155,7 +182,8 @@ function Header(props: {
             key={view.id}
             type="button"
             role="columnheader"
-            className={`${view.right ? "number" : ""} ${pinned(view)} ${over === view.id ? "drop" : ""}`}
+            className={`${view.right ? "number" : ""} ${pinClass(view)} ${over === view.id ? "drop" : ""}`}
+            style={pinStyle(view)}
             draggable
             onDragStart={() => setDragged(view.id)}
             onDragEnd={() => setOver("")}
@@ -182,14 +210,9 @@ function Header(props: {
   );
 }
 
-/** The name stays in view while the other columns scroll to the side. */
-export function pinned(view: ColumnView): string {
-  return view.id === "name" ? "pinned" : "";
-}
-
 interface RowProps {
   run: Run;
-  views: ColumnView[];
+  views: PlacedColumn[];
   index: number;
   top: number;
   selected: boolean;
@@ -231,7 +254,8 @@ const RunRow = memo(
             key={view.id}
             role="gridcell"
             tabIndex={-1}
-            className={`clip ${view.right ? "number" : ""} ${pinned(view)}`}
+            className={`clip ${view.right ? "number" : ""} ${pinClass(view)}`}
+            style={pinStyle(view)}
           >
             {view.cell(run)}
           </span>

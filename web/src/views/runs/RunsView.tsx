@@ -1,6 +1,6 @@
-import type { RowSelectionState } from "@tanstack/react-table";
 import { useDeferredValue, useEffect, useMemo, useState } from "react";
-import { useRunPages } from "../../api/runPages";
+import { compareMax } from "../../api/queries";
+import { quickLimit, useRunPages } from "../../api/runPages";
 import type { Run } from "../../api/types";
 import { shellWord, useViewCommand } from "../../app/command";
 import { useKeys } from "../../app/keyboard";
@@ -19,6 +19,7 @@ import { QueryLine } from "./QueryLine";
 import { RunsTable } from "./RunsTable";
 import "./runs.css";
 import { placeColumn, useColumns } from "./useColumns";
+import { useSelection } from "./useSelection";
 import { ViewMenu } from "./ViewMenu";
 
 /** All runs that the reader may see: one query line, one table, and actions on the selected ones. */
@@ -27,9 +28,11 @@ export function RunsView() {
   const deferred = useDeferredValue(text);
   const query = useMemo(() => parseQuery(deferred), [deferred]);
   // The first runs that are there are selected at once, until the daemon has answered.
-  const asked = useSettled(deferred);
+  const asked = useSettled(deferred, settleMilliseconds);
   const filter = useMemo(() => daemonFilter(asked), [asked]);
-  const list = useRunPages(filter);
+  const rested = useSettled(asked, restMilliseconds);
+  const rests = rested === asked || query.group !== null;
+  const list = useRunPages(filter, rests);
   const all = list.runs;
   const metrics = useMemo(() => metricNames(all), [all]);
   const isAnswered = list.isSuccess && !list.isPlaceholderData && asked === text;
@@ -44,18 +47,18 @@ export function RunsView() {
   // there.
   const { more, loadMore } = list;
   const needsMore = isAnswered && (runs.length < shownMin || namesSetting(query.group));
-  const reads = needsMore && more && all.length < readMax;
+  const reads = rests && needsMore && more && all.length < readMax;
   useEffect(() => {
-    if (reads) loadMore();
-  }, [reads, loadMore]);
+    if (reads) loadMore(query.group === null ? quickLimit : undefined);
+  }, [reads, loadMore, query.group]);
   const [open, setOpen] = useState<Set<string>>(new Set());
   const groups = useMemo(() => query.group && groupRuns(runs, query.group), [runs, query.group]);
   const rows = useMemo(() => rowsOf(runs, groups || null, open), [runs, groups, open]);
   const toggleGroup = (key: string) => setOpen((before) => toggled(before, key));
-  const [columns, setColumns] = useColumns();
-  const [selection, setSelection] = useState<RowSelectionState>({});
+  const [layout, setLayout] = useColumns();
+  const chosen = useSelection(all, runs, list, deferred, readMax);
+  const { selected } = chosen;
   const [cursor, setCursor] = useState(-1);
-  const selected = useMemo(() => all.filter((run) => selection[run.id]), [all, selection]);
   useViewTitle("Runs");
   useViewCommand(commandFor(daemonQuery(deferred)));
 
@@ -73,11 +76,11 @@ export function RunsView() {
     },
     x: () =>
       current &&
-      setSelection(({ [current.id]: was, ...rest }) =>
+      chosen.set(({ [current.id]: was, ...rest }) =>
         was ? rest : { ...rest, [current.id]: true },
       ),
-    c: () => selected.length > 1 && compare(selected),
-    Escape: () => setSelection({}),
+    c: () => selected.length > 1 && selected.length <= compareMax && compare(selected),
+    Escape: chosen.clear,
   });
 
   return (
@@ -96,18 +99,18 @@ export function RunsView() {
         <span className="muted runs-count" aria-live="polite" aria-busy={isPending}>
           {countText(runs.length, read.length, list.more || read.length < all.length)}
         </span>
-        {list.more && (
+        {list.more && !list.isQuick && (
           <button
             type="button"
             className="button"
             disabled={list.loading}
             title="Read the next 1,000 runs of the list"
-            onClick={list.loadMore}
+            onClick={() => list.loadMore()}
           >
             Load more
           </button>
         )}
-        <ViewMenu view={{ query: text, columns }} />
+        <ViewMenu view={{ query: text, ...layout }} />
         <GroupMenu
           runs={all}
           group={query.group ?? ""}
@@ -116,7 +119,7 @@ export function RunsView() {
             setCursor(-1);
           }}
         />
-        <ColumnMenu runs={all} columns={columns} change={setColumns} />
+        <ColumnMenu runs={all} layout={layout} change={setLayout} />
       </div>
       {list.isError && (
         <div className="runs-notice">
@@ -127,13 +130,15 @@ export function RunsView() {
         <RunsTable
           rows={rows}
           toggleGroup={toggleGroup}
-          columns={columns}
-          moveColumn={(from, to) => setColumns(placeColumn(columns, from, to))}
-          nearEnd={list.more ? list.loadMore : undefined}
+          layout={layout}
+          moveColumn={(from, to) => setLayout(placeColumn(layout, from, to))}
+          nearEnd={list.more ? () => list.loadMore() : undefined}
           sort={query.sort}
           toggleSort={(field) => setText(toggleSort(text, field))}
-          selection={selection}
-          setSelection={setSelection}
+          selection={chosen.selection}
+          setSelection={chosen.set}
+          selected={chosen.share}
+          toggleAll={chosen.toggleAll}
           cursor={cursor}
           setCursor={setCursor}
         />
@@ -141,13 +146,18 @@ export function RunsView() {
         isAnswered && !more && <NoRuns filtered={text !== ""} clear={() => setText("")} />
       )}
       {selected.length > 0 && (
-        <BulkBar runs={selected} compare={() => compare(selected)} clear={() => setSelection({})} />
+        <BulkBar
+          runs={selected}
+          rest={chosen.rest}
+          compare={() => compare(selected)}
+          clear={chosen.clear}
+        />
       )}
     </>
   );
 }
 
-/** Runs that the page reads without being asked to, for groups by a setting. */
+/** Runs that the page reads for groups by a setting, or to select all that match. */
 const readMax = 20_000;
 /** Runs that a letter typed selects before the daemon has answered: a few milliseconds. */
 const previewMax = 2_000;
@@ -161,13 +171,16 @@ function namesSetting(name: string | null): boolean {
 /** Letters that come faster than this are one question to the daemon. */
 const settleMilliseconds = 30;
 
-/** The text as it was when it last rested for a moment. */
-function useSettled(text: string): string {
+/** A line that did not change for this time is read in full. */
+const restMilliseconds = 400;
+
+/** The text as it was when it last rested for a time. */
+function useSettled(text: string, milliseconds: number): string {
   const [settled, setSettled] = useState(text);
   useEffect(() => {
-    const timer = setTimeout(() => setSettled(text), settleMilliseconds);
+    const timer = setTimeout(() => setSettled(text), milliseconds);
     return () => clearTimeout(timer);
-  }, [text]);
+  }, [text, milliseconds]);
   return settled;
 }
 

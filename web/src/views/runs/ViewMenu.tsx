@@ -95,8 +95,8 @@ function SaveDialog({ view, close }: { view: TableView; close: () => void }) {
       >
         <h2>Save this view</h2>
         <p className="muted">
-          The query with its sort and groups, and the columns. You find it under Views in each
-          browser in which you log in.
+          The query with its sort and groups, and the columns with the pinned ones. You find it
+          under Views in each browser in which you log in.
         </p>
         <input
           className="input"

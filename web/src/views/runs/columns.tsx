@@ -1,11 +1,13 @@
 // The columns of the table of runs. A column's id is the name of its field in the query line.
 import type { ReactNode } from "react";
+import { runningSeconds } from "../../api/running";
 import { type Run, toNumber } from "../../api/types";
+import { useNow } from "../../app/now";
 import { Link, runPath } from "../../app/router";
 import { StateBadge } from "../../parts/StateBadge";
-import { Elapsed, Time } from "../../parts/Time";
+import { Time } from "../../parts/Time";
 import { fieldValue, isField, type Value } from "../../query/fields";
-import { formatMinutes, formatNumber, formatSeconds } from "../../text/format";
+import { formatExact, formatMinutes, formatNumber, formatSeconds } from "../../text/format";
 import { settingsOf } from "../../text/settings";
 import { Reason } from "./Reason";
 import { SparkCell } from "./SparkCell";
@@ -47,14 +49,7 @@ export const knownColumns: ColumnView[] = [
     width: 84,
     right: true,
     format: formatSeconds,
-    cell: (run) =>
-      run.state === "running" ? (
-        <Elapsed from={run.started} to={null} />
-      ) : Number(run.running_seconds) > 0 ? (
-        formatSeconds(Number(run.running_seconds))
-      ) : (
-        dash
-      ),
+    cell: (run) => <Running run={run} />,
   },
   {
     id: "submitted",
@@ -190,6 +185,14 @@ function Tags({ tags }: { tags: Run["tags"] }) {
       ))}
     </span>
   );
+}
+
+function Running({ run }: { run: Run }) {
+  const now = useNow();
+  const seconds = runningSeconds(run, now);
+  if (seconds <= 0) return dash;
+  const title = run.started ? `Since ${formatExact(Date.parse(run.started))}` : undefined;
+  return <span title={title}>{formatSeconds(seconds)}</span>;
 }
 
 function ProgressCell({ run }: { run: Run }) {

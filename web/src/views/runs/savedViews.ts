@@ -2,12 +2,15 @@
 export interface TableView {
   query: string;
   columns: readonly string[];
+  /** The first columns that stay in view. */
+  pinned: number;
 }
 
-export function viewText({ query, columns }: TableView): string {
+export function viewText({ query, columns, pinned }: TableView): string {
   const values = new URLSearchParams();
   if (query) values.set("q", query);
   values.set("columns", columns.join(","));
+  values.set("pinned", String(pinned));
   return values.toString();
 }
 
@@ -15,7 +18,7 @@ export function viewText({ query, columns }: TableView): string {
 export function viewAddress(text: string): string {
   const values = new URLSearchParams(text);
   const kept = new URLSearchParams();
-  for (const name of ["q", "columns"]) {
+  for (const name of ["q", "columns", "pinned"]) {
     const value = values.get(name);
     if (value) kept.set(name, value);
   }

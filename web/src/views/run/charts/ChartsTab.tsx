@@ -8,6 +8,7 @@ import { Empty } from "../../../parts/Empty";
 import { isActive } from "../../../parts/StateBadge";
 import { TelemetrySections } from "../telemetry/TelemetrySections";
 import { groupNames } from "./groups";
+import { Histograms } from "./Histograms";
 import { MetricChart } from "./MetricChart";
 import { useMarks } from "./useMarks";
 
@@ -26,7 +27,13 @@ export function ChartsTab({ run }: { run: Run }) {
     [all, axis],
   );
   const ranks = Math.max(1, run.spec.nodes * run.spec.devices + run.spec.remainder);
-  if (names.length === 0) return <NoMetrics run={run} />;
+  if (names.length === 0) {
+    return (
+      <div className="view">
+        <Histograms run={run} search="" otherwise={<NoMetrics run={run} />} />
+      </div>
+    );
+  }
   return (
     <div className="view">
       <ChartTools
@@ -48,6 +55,7 @@ export function ChartsTab({ run }: { run: Run }) {
       {groups.length === 0 && (
         <p className="muted chart-none">No metric has “{text}” in its name.</p>
       )}
+      <Histograms run={run} search={text} />
       {(axis === "time" || axis === "relative") && (
         <TelemetrySections run={run} settings={settings} marks={marks} search={text} />
       )}

@@ -4,6 +4,7 @@ import type { LogLine } from "../../../api/types";
 import { sayError } from "../../../app/toasts";
 import { readAnsi } from "./ansi";
 import { findRanges } from "./find";
+import { followsEnd, type Scroll } from "./follow";
 import type { Log } from "./useLog";
 
 interface Props {
@@ -21,6 +22,7 @@ const lineHeight = 19;
 export function LogLines({ log, wrap, ranks, pattern, mark }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const [atEnd, setAtEnd] = useState(true);
+  const scroll = useRef<Scroll>({ top: 0, height: 0, view: 0 });
   const lines = useMemo(() => [...log.lines, ...log.unfinished], [log.lines, log.unfinished]);
   const virtual = useVirtualizer({
     count: lines.length,
@@ -43,7 +45,11 @@ export function LogLines({ log, wrap, ranks, pattern, mark }: Props) {
   function onScroll() {
     const element = box.current;
     if (!element) return;
-    setAtEnd(element.scrollHeight - element.scrollTop - element.clientHeight < 40);
+    const { scrollTop: top, scrollHeight: height, clientHeight: view } = element;
+    const now = { top, height, view };
+    const before = scroll.current;
+    scroll.current = now;
+    setAtEnd((followed) => followsEnd(followed, before, now));
   }
 
   return (

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { plainText, readAnsi } from "./ansi";
 import { findRanges } from "./find";
+import { followsEnd } from "./follow";
 
 describe("colours of lines", () => {
   it("become parts, and end where the program ends them", () => {
@@ -32,5 +33,26 @@ describe("matches in a line", () => {
   });
   it("that are empty end", () => {
     expect(findRanges("abc", "x*")).toEqual([]);
+  });
+});
+
+describe("a box of lines at its end", () => {
+  const end = { top: 600, height: 1_000, view: 400 };
+  it("follows further lines although the browser tells of its scroll after they came", () => {
+    expect(followsEnd(true, { ...end, top: 500, height: 900 }, { ...end, height: 1_200 })).toBe(
+      true,
+    );
+  });
+  it("is left by a scroll up, also while lines come", () => {
+    expect(followsEnd(true, end, { ...end, top: 500 })).toBe(false);
+    expect(followsEnd(true, end, { ...end, top: 500, height: 1_200 })).toBe(false);
+  });
+  it("is followed again once the reader is back at the end", () => {
+    expect(followsEnd(false, { ...end, top: 100 }, { ...end, top: 200 })).toBe(false);
+    expect(followsEnd(false, { ...end, top: 100 }, { ...end, top: 590 })).toBe(true);
+  });
+  it("is not left when lines above shrink or leave", () => {
+    const shrunk = { ...end, top: 480, height: 950 };
+    expect(followsEnd(true, { ...end, height: 1_070 }, shrunk)).toBe(true);
   });
 });

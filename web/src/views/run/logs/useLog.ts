@@ -3,7 +3,7 @@ import { useCallback, useEffect, useRef, useState } from "react";
 import { get } from "../../../api/client";
 import { sleep, splitId } from "../../../api/queries";
 import type { LogLine } from "../../../api/types";
-import { isLive, waitForLines } from "../../../live/live";
+import { isLive, watchLines } from "../../../live/live";
 
 const tail = 3_000;
 const page = 3_000;
@@ -98,6 +98,8 @@ async function followLog(
   signal: AbortSignal,
   setState: (change: (before: State) => State) => void,
 ): Promise<void> {
+  // Begun before the first reading: lines that come during a reading cause the next one.
+  const watch = watchLines(id);
   let ask: Ask = { rank, tail };
   let pause = 100;
   while (!signal.aborted) {
@@ -114,7 +116,7 @@ async function followLog(
         loaded: true,
         error: null,
       }));
-      if (answer.ended && answer.lines.length === 0) return;
+      if (answer.ended && answer.lines.length === 0) break;
       ask = {
         rank,
         after: answer.next,
@@ -124,15 +126,21 @@ async function followLog(
         unfinished: answer.unfinished_version,
       };
       pause = 100;
-      const caughtUp = answer.lines.length === 0;
-      if (isLive() && caughtUp && !first) await waitForLines(id, 20_000, signal);
+      if (isLive() && !first && !maybeMore(answer.lines.length))
+        await watch.next(answer.lines.length > 0 ? 1_000 : 20_000, signal);
     } catch (error) {
-      if (signal.aborted) return;
+      if (signal.aborted) break;
       setState((before) => ({ ...before, error, loaded: true }));
       pause = Math.min(pause * 2, 10_000);
     }
     await sleep(pause, signal);
   }
+  watch.end();
+}
+
+/** An answer has a bound of bytes, too, so a long one may have left out lines that are there. */
+function maybeMore(lines: number): boolean {
+  return lines >= 1_000;
 }
 
 /** The cursors of lines that match a pattern of RE2, in pages, until enough or all are found. */
