@@ -35,6 +35,11 @@ namespace lockstep::sim {
 // Lockstep or its engine chooses the hosts of runs. both: there are two engines, each with hosts of
 // its own, and one of them chooses.
 enum class ChosenBy { lockstep, engine, both };
+// The values of `lockstep-sim --engine-places`.
+constexpr auto enum_names(ChosenBy) {
+  return names<ChosenBy>(
+      {{ChosenBy::lockstep, "none"}, {ChosenBy::engine, "all"}, {ChosenBy::both, "some"}});
+}
 
 struct SimulationSetup {
   std::uint64_t seed = 1;

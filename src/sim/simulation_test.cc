@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/format.h"
+
 namespace lockstep::sim {
 namespace {
 
@@ -77,7 +79,17 @@ constexpr FoundSeed kFoundSeeds[] = {
      {},
      "a job's first host fails after its ranks ended and another agent stopped",
      ChosenBy::engine},
+    {191,
+     {},
+     "a debug run becomes a job after one of the debug share has started here",
+     ChosenBy::both},
 };
+
+// The options of lockstep-sim.
+std::string options_of(const FoundSeed& found) {
+  return format("--seed {}{}{}", found.seed, found.hosts_join ? " --hosts-join" : "",
+                found.chosen_by ? format(" --engine-places {}", name_of(*found.chosen_by)) : "");
+}
 
 TEST(World, HoldsForSeedsThatFoundAFault) {
   for (const FoundSeed& found : kFoundSeeds) {
@@ -85,10 +97,8 @@ TEST(World, HoldsForSeedsThatFoundAFault) {
         Simulation(
             {.seed = found.seed, .hosts_join = found.hosts_join, .chosen_by = found.chosen_by})
             .run();
-    EXPECT_FALSE(verdict.violation)
-        << "seed " << found.seed << (found.hosts_join ? " --hosts-join" : "")
-        << (found.chosen_by == ChosenBy::engine ? " --engine-places all: " : ": ")
-        << *verdict.violation << "\nit once found: " << found.fault;
+    EXPECT_FALSE(verdict.violation) << "build/bin/lockstep-sim " << options_of(found) << ": "
+                                    << *verdict.violation << "\nit once found: " << found.fault;
   }
 }
 

@@ -41,9 +41,7 @@ struct Modes {
   }
   std::string options() const {
     return format("{}{}", hosts_join ? " --hosts-join" : "",
-                  !chosen_by                       ? ""
-                  : *chosen_by == ChosenBy::engine ? " --engine-places all"
-                                                   : " --engine-places some");
+                  chosen_by ? format(" --engine-places {}", name_of(*chosen_by)) : "");
   }
 };
 
@@ -124,14 +122,13 @@ int run(int argc, char** argv) {
                "hosts join and leave the cluster, as they do in each fourth seed");
   app.add_option("--engine-places", engine_places,
                  "all: an engine chooses the hosts of runs, as it does in three of 20 seeds; some: "
-                 "it does so on a part of them, as in three of 25")
-      ->check(CLI::IsMember({"all", "some"}))
+                 "it does so on a part of them, as in three of 25; none: Lockstep chooses all")
+      ->check(CLI::IsMember({"all", "some", "none"}))
       ->excludes("--hosts-join");
   CLI11_PARSE(app, argc, argv);
   Modes modes;
   if (hosts_join) modes.hosts_join = true;
-  if (!engine_places.empty())
-    modes.chosen_by = engine_places == "all" ? ChosenBy::engine : ChosenBy::both;
+  if (!engine_places.empty()) modes.chosen_by = parse_name<ChosenBy>(engine_places).value();
   const bool holds = seeds.empty() ? replay(seed, only, modes)
                                    : search(parse_seed_range(seeds).value(), with_digest, modes);
   return holds ? 0 : 1;

@@ -9,6 +9,7 @@
 #include "comm/cost/costs.h"
 #include "map/query.h"
 #include "net/connection_timeout.h"
+#include "platform/core/model/hosts_by_placement.h"
 #include "platform/core/step/starting/host_choice.h"
 #include "platform/host/node_files.h"
 #include "text/exact.h"
@@ -106,11 +107,21 @@ host::LaunchSpec program_of(const model::State& state, const model::Attempt& att
   return launch;
 }
 
+// Machines that another engine has, by their names. The engine that chooses may see them as well.
+void exclude_hosts_of_others(const model::State& state, const std::string& engine,
+                             std::vector<std::string>& excluded) {
+  for (const map::Pod& pod : state.map.pods) {
+    if (model::engine_of(state, pod) == engine) continue;
+    for (const map::Host* host : map::hosts(pod)) excluded.push_back(host->id);
+  }
+}
+
 // The devices of each node are those that it gets where it starts.
 void leave_choice_to_engine(const model::State& state, const model::Attempt& attempt,
                             engine::Gang& gang) {
   step::HostChoice choice = step::host_choice_of(state, attempt);
   gang.excluded_hosts = std::move(choice.excluded);
+  exclude_hosts_of_others(state, attempt.engine, gang.excluded_hosts);
   for (engine::NodePlacement& placed : gang.nodes) placed.gpus = choice.gpus;
 }
 

@@ -8,14 +8,18 @@
 
 #include "base/log.h"
 #include "map/query.h"
+#include "platform/core/model/hosts_by_placement.h"
 
 namespace lockstep::controller {
 namespace {
 
 // From its launch record. A node without a record is assumed to use its whole host.
 model::Orphan orphan_of(const model::State& state, const engine::ListedNode& listed, Time now) {
-  model::Orphan orphan{
-      .id = listed.node, .has_agent = listed.seen.has_agent, .attempt_record = {}, .devices = {}};
+  model::Orphan orphan{.id = listed.node,
+                       .has_agent = listed.seen.has_agent,
+                       .attempt_record = {},
+                       .devices = {},
+                       .engine = listed.engine};
   if (!listed.record || !listed.record->error.empty()) {
     LS_LOG(warning, "what {} is, which another store has started here, is not known: {}",
            text(listed.node), listed.record ? listed.record->error : "it has no launch record");
@@ -47,8 +51,18 @@ bool has_other_devices(const model::State& state, const model::Orphan& known,
   return orphan_of(state, listed, now).devices != known.devices;
 }
 
+// True if no list can tell of some host of the orphan's engine: the host of the orphan is unknown.
+bool may_be_on_unheard_host(const model::State& state, const std::set<std::string>& unheard,
+                            const std::string& engine) {
+  return std::ranges::any_of(state.map.pods, [&](const map::Pod& pod) {
+    if (!engine.empty() && model::engine_of(state, pod) != engine) return false;
+    return std::ranges::any_of(map::hosts(pod),
+                               [&](const map::Host* host) { return unheard.contains(host->id); });
+  });
+}
+
 // A list that does not have an orphan means that it is gone, unless it may be on a host of the map
-// that cannot be asked.
+// that cannot be asked, or its engine gave no list.
 void add_unheard_orphans(const model::State& state, const engine::EngineList& listed,
                          std::vector<model::Orphan>& orphans) {
   std::set<std::string> unheard;
@@ -57,8 +71,10 @@ void add_unheard_orphans(const model::State& state, const engine::EngineList& li
   for (const auto& [name, orphan] : state.orphans) {
     if (std::ranges::find(orphans, name, &model::Orphan::id) != orphans.end()) continue;
     const std::string& host = orphan.devices.host;
-    const bool is_unknown = listed.unknown_projects.contains(name.id.attempt.run.project);
-    if (is_unknown || (host.empty() ? !unheard.empty() : unheard.contains(host)))
+    const bool is_unknown = listed.unknown_projects.contains(name.id.attempt.run.project) ||
+                            listed.unlisted.contains(orphan.engine);
+    if (is_unknown || (host.empty() ? may_be_on_unheard_host(state, unheard, orphan.engine)
+                                    : unheard.contains(host)))
       orphans.push_back(orphan);
   }
 }

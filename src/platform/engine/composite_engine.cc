@@ -14,26 +14,28 @@
 namespace lockstep::engine {
 namespace {
 
-void add_common_fields(EngineList&& part, EngineList& all) {
+void add_common_fields(EngineList&& part, std::string_view engine, EngineList& all) {
+  for (ListedNode& node : part.nodes) node.engine = engine;
   std::ranges::move(part.nodes, std::back_inserter(all.nodes));
   all.unknown_projects.merge(part.unknown_projects);
   all.silent.merge(part.silent);
   all.unfit.merge(part.unfit);
 }
 
-void add_part(EngineList&& part, const std::set<std::string>& hosts, EngineList& all) {
+void add_part(EngineList&& part, std::string_view engine, const std::set<std::string>& hosts,
+              EngineList& all) {
   for (const std::string& host : hosts)
     if (std::string reason = part.why_unavailable(host); !reason.empty())
       all.unavailable.emplace(host, std::move(reason));
-  add_common_fields(std::move(part), all);
+  add_common_fields(std::move(part), engine, all);
 }
 
 // Only its list tells which hosts it has: those that have called.
-void add_joined_hosts(EngineList&& part, EngineList& all) {
+void add_joined_hosts(EngineList&& part, std::string_view engine, EngineList& all) {
   all.unavailable.merge(part.unavailable);
   if (!all.answered) all.answered.emplace();
   if (part.answered) all.answered->merge(*part.answered);
-  add_common_fields(std::move(part), all);
+  add_common_fields(std::move(part), engine, all);
 }
 }  // namespace
 
@@ -113,12 +115,12 @@ Result<EngineList> CompositeEngine::list() {
     const Engine& engine = member.part.engine;
     auto listed = member.part.engine.list();
     if (listed && member.part.hosts_join) {
-      add_joined_hosts(*std::move(listed), all);
+      add_joined_hosts(*std::move(listed), engine.name(), all);
       continue;
     }
     if (listed) {
       update_map(member, listed->map);
-      add_part(*std::move(listed), member.hosts, all);
+      add_part(*std::move(listed), engine.name(), member.hosts, all);
       continue;
     }
     failures.push_back(format("the engine {}: {}", engine.name(), listed.error().message));

@@ -83,6 +83,14 @@ TEST_F(CompositeEngineTest, AGangWithoutHostsGoesToTheEngineThatItNames) {
   EXPECT_THAT(nodes_of(slurm_.list()), ElementsAre("demo/1.1/0", "demo/1.1/1"));
 }
 
+TEST_F(CompositeEngineTest, EachNodeNamesTheEngineThatListsIt) {
+  engine_.submit(gang(1, {"s1"}));
+  engine_.submit(gang(2, {"here"}));
+  const auto list = engine_.list().value();
+  EXPECT_EQ(list.nodes.at(0).engine, "slurm");
+  EXPECT_EQ(list.nodes.at(1).engine, "local");
+}
+
 TEST_F(CompositeEngineTest, ANodeWithoutAHostMayExistAsLongAsItsEngineGivesNoList) {
   const model::NodeName node{"", {{{"demo", 1}, 1}, 0}};
   EXPECT_FALSE(engine_.list()->may_exist(node, "", "slurm"));

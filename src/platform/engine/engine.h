@@ -41,6 +41,7 @@ struct ListedNode {
   model::Observation seen{};
   std::shared_ptr<const LaunchRecord> record{};  // null: this daemon has submitted the node, or it
                                                  // is being started
+  std::string engine{};  // the one of several that lists it; empty: there is one
 };
 
 inline constexpr std::string_view kNotCalled =

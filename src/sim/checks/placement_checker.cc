@@ -13,6 +13,7 @@ namespace {
 using std::chrono::seconds;
 
 using Job = SharedCluster::Job;
+using sched::is_at_engine;
 
 // The engine asks every 5 s at most, and the daemon polls the engine once a second.
 constexpr Duration kShown = seconds(12);

@@ -12,6 +12,7 @@ namespace lockstep::sim {
 namespace {
 
 using sched::Allocation;
+using sched::is_at_engine;
 using sched::NaiveQueue;
 using sched::PendingRun;
 using sched::QueueState;
@@ -219,15 +220,8 @@ std::optional<SchedulingOracle::Head> SchedulingOracle::head(const QueueSnapshot
 
 std::optional<std::string> SchedulingOracle::check_starts(const QueueSnapshot& snapshot) const {
   if (snapshot.starts.empty()) return std::nullopt;
-  QueueState after = snapshot.before, elsewhere = snapshot.before;
-  std::vector<Allocation> placed;
-  for (const Allocation& start : snapshot.starts) {
-    after = with_started(std::move(after), start);
-    if (is_at_engine(start))
-      elsewhere = with_started(std::move(elsewhere), start);
-    else
-      placed.push_back(start);
-  }
+  QueueState after = snapshot.before;
+  for (const Allocation& start : snapshot.starts) after = with_started(std::move(after), start);
   for (const Allocation& start : snapshot.starts) {
     const PendingRun& run = find_waiting(snapshot.before, start.run);
     if (auto wrong = check_placement(after, run, start)) return wrong;
@@ -235,7 +229,7 @@ std::optional<std::string> SchedulingOracle::check_starts(const QueueSnapshot& s
       return format("{} starts, and the {} holds more than it may", text(run.run), *limit);
   }
   FailedOrders failed_orders;
-  return check_start_order(elsewhere, placed, failed_orders);
+  return check_start_order(snapshot.before, snapshot.starts, failed_orders);
 }
 
 // The hosts must accept runs and lie in one pod. Avoided hosts are allowed only if the gang fits
@@ -264,9 +258,31 @@ std::optional<std::string> SchedulingOracle::check_placement(const QueueState& a
                 *avoided);
 }
 
-// A run behind others of its project moves up once those have started, so the order of the checks
-// matters. Any valid order suffices, because the pass visits the queue several times. Returns the
-// violation of the first start, if no order is valid.
+// A job takes no devices from the head. But the engine alone knows when it ends, so it leaves the
+// head the devices that the head may hold.
+std::optional<std::string> SchedulingOracle::find_conflict(const QueueState& state,
+                                                           const NaiveQueue::Keys& keys,
+                                                           const NaiveQueue::RunIds& starting,
+                                                           const Allocation& start) const {
+  if (!is_at_engine(start)) {
+    const auto conflict = queue_.conflict(state, keys, starting, start);
+    if (!conflict) return std::nullopt;
+    const bool fits = conflict->violation == NaiveQueue::Violation::head_fits;
+    return format("{} starts before {}, {}", text(start.run), text(conflict->head->run),
+                  fits ? "which stands ahead of it and would fit" : "which it delays");
+  }
+  const PendingRun* first = queue_.head(state, keys, starting);
+  if (!first || keys.at(start.run) < keys.at(first->run) ||
+      !NaiveQueue::exceeded_limit(with_started(state, start), *first))
+    return std::nullopt;
+  return format("{} becomes a job before {}, whose limit it uses up", text(start.run),
+                text(first->run));
+}
+
+// A run behind others of its project moves up once those have started, and each debug run fills the
+// debug share, also as a job. So the order of the checks matters. Any valid order suffices, because
+// the pass visits the queue several times. Returns the violation of the first start, if no order is
+// valid.
 std::optional<std::string> SchedulingOracle::check_start_order(
     const QueueState& state, const std::vector<Allocation>& starts,
     FailedOrders& failed_orders) const {
@@ -279,12 +295,8 @@ std::optional<std::string> SchedulingOracle::check_start_order(
   std::ranges::sort(ordered, {}, [&](const Allocation& one) { return keys.at(one.run); });
   std::optional<std::string> first_wrong;
   for (const Allocation& start : ordered) {
-    std::optional<std::string> wrong;
-    if (const auto conflict = queue_.conflict(state, keys, left, start)) {
-      const bool fits = conflict->violation == NaiveQueue::Violation::head_fits;
-      wrong = format("{} starts before {}, {}", text(start.run), text(conflict->head->run),
-                     fits ? "which stands ahead of it and would fit" : "which it delays");
-    } else {
+    std::optional<std::string> wrong = find_conflict(state, keys, left, start);
+    if (!wrong) {
       std::vector<Allocation> others = starts;
       std::erase(others, start);
       wrong = check_start_order(with_started(state, start), others, failed_orders);

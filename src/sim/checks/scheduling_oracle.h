@@ -28,11 +28,6 @@ struct QueueSnapshot {
   std::vector<sched::Allocation> orphans{};  // and given-up nodes; among the allocations
 };
 
-// True if an engine chooses its hosts.
-inline bool is_at_engine(const sched::Allocation& allocation) {
-  return !allocation.devices.empty() && allocation.devices.front().host.empty();
-}
-
 // The rows after the commit, which starts some runs.
 QueueSnapshot queue_snapshot_of(const model::State& durable, const Commit& commit);
 
@@ -45,7 +40,7 @@ class SchedulingOracle {
       : SchedulingOracle(snapshot.map, snapshot.engine_map) {}
 
   // The first violation among the runs that start; empty if there is none. PlacementChecker checks
-  // the order of those that start at an engine.
+  // the order of those that start at an engine among each other.
   std::optional<std::string> check_starts(const QueueSnapshot& snapshot) const;
   // Reports that the head starts later than before, whichever runs start. Accepted reasons are a
   // run that exceeds its time-out and a host that was closed or drained.
@@ -70,6 +65,11 @@ class SchedulingOracle {
   std::optional<std::string> check_placement(const sched::QueueState& after,
                                              const sched::PendingRun& run,
                                              const sched::Allocation& started) const;
+  // Why the run may not start now. The runs in `starting` block none.
+  std::optional<std::string> find_conflict(const sched::QueueState& state,
+                                           const sched::NaiveQueue::Keys& keys,
+                                           const sched::NaiveQueue::RunIds& starting,
+                                           const sched::Allocation& start) const;
   // By the runs that are left: the violation that was found for them before.
   using FailedOrders = std::map<sched::NaiveQueue::RunIds, std::string>;
   std::optional<std::string> check_start_order(const sched::QueueState& state,

@@ -290,6 +290,25 @@ TEST(Turns, LetDebugRunsPassAsFarAsTheLaneGoes) {
               AllOf(HasSubstr("demo/4 starts before demo/3"), HasSubstr("delays")));
 }
 
+// The job fills the debug share, too, in whatever order the two are stored.
+TEST(Turns, ADebugRunMayBecomeAJobAfterOneOfTheDebugShareHasStarted) {
+  const RunRequest debug{
+      .number = 4, .devices = 2, .came = 58, .timeout = 50, .run_class = model::RunClass::debug};
+  const RunRequest job{
+      .number = 2, .devices = 2, .came = 50, .timeout = 5, .run_class = model::RunClass::debug};
+  EXPECT_EQ(with_a_head().starts(job, {""}).starts(debug, {"b"}).wrong(), "nothing");
+}
+
+TEST(Turns, AJobLeavesTheHeadTheDevicesThatItMayHold) {
+  for (const int timeout : {10, 90}) {
+    QueueBuilder queue = with_a_head();
+    queue.limits_project("demo", 5);
+    queue.starts({.number = 4, .devices = 2, .came = 58, .timeout = timeout}, {""});
+    EXPECT_EQ(queue.wrong(), "demo/4 becomes a job before demo/3, whose limit it uses up");
+    EXPECT_EQ(queue.limits_project("demo", 7).wrong(), "nothing");
+  }
+}
+
 TEST(Turns, OrderByAgeAndTimeOutAndWithinAProjectByPriority) {
   QueueBuilder cast;
   cast.waits({.number = 1, .came = 0, .timeout = 10})                  // key 200

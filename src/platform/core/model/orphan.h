@@ -68,6 +68,7 @@ struct Orphan {
   // None: the record cannot be read, or the node is older than such records.
   std::optional<AttemptRecord> attempt_record{};
   HostDevices devices{};                    // an empty host: the devices are not known
+  std::string engine{};                     // whose list has it; empty: the daemon's only one
   Time expected_end{};                      // by its time limit, as far as is known
   bool ended = false;                       // its agent reports that all its ranks have ended
   std::optional<Time> stop_requested_at{};  // an operator asked to stop it

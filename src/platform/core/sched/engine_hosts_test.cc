@@ -70,7 +70,7 @@ TEST(EngineHosts, StartsAtMostSoManyRunsInQueueOrder) {
   for (int number = 1; number <= 3; ++number)
     queue.add_pending(single_host_run(number, 1, number, 60));
   EXPECT_THAT(runs_of(queue.schedule(at_second(10)).placements), ElementsAre(run(1), run(2)));
-  EXPECT_THAT(reasons_of(queue), ElementsAre(HasSubstr("the most that slurm_jobs_max allows")));
+  EXPECT_THAT(reasons_of(queue), ElementsAre(HasSubstr("as many jobs as slurm_jobs_max allows")));
   EXPECT_EQ(queue.waiting()[0].blocker, run(1));
   queue.remove_allocation(run(2));
   EXPECT_THAT(runs_of(queue.schedule(at_second(11)).placements), ElementsAre(run(3)));
@@ -128,6 +128,39 @@ TEST(EngineHosts, ARunThatTheMapCannotHoldSaysSo) {
   EXPECT_THAT(reasons_of(queue), ElementsAre(HasSubstr("at most 2 on one")));
 }
 
+// A job asks for one kind of devices, and each kind has a partition of its own.
+TEST(EngineHosts, AGangStaysOnHostsOfOneKindOfDevices) {
+  map::ClusterMap map = cluster({{2, 2}, {2, 2, 2}});
+  for (map::Host& host : map.pods[1].leaves[0].hosts)
+    for (map::Device& device : host.islands[0].devices) device.kind = map::DeviceKind::core;
+  Scheduler queue = scheduler_of_engine(map, policies::kOurs, 10);
+  queue.add_pending(gang(1, 4, 2, 1, 60));
+  queue.add_pending(gang(2, 3, 2, 2, 60));
+  PendingRun on_gpus = gang(3, 3, 2, 3, 60);
+  on_gpus.needs.kind = map::DeviceKind::gpu;
+  queue.add_pending(on_gpus);
+  EXPECT_THAT(runs_of(queue.schedule(at_second(10)).placements), ElementsAre(run(2)));
+  EXPECT_THAT(reasons_of(queue), ElementsAre(testing::AllOf(HasSubstr("devices of one kind"),
+                                                            HasSubstr("--nodes 3 --devices 2")),
+                                             HasSubstr("no such hosts, or too few")));
+  queue.set_host("h2", model::HostState::closed, "by root");
+  queue.add_pending(gang(4, 3, 2, 4, 60));
+  EXPECT_THAT(queue.schedule(at_second(20)).placements, IsEmpty());
+}
+
+TEST(EngineHosts, TheReasonStaysTheSameWhenJobsEndBeyondTheirNumber) {
+  Scheduler queue = scheduler_of_engine(cluster({{2}}), policies::kOurs, 1);
+  for (int number = 1; number <= 3; ++number)
+    queue.add_allocation(
+        {.run = run(number), .devices = {{"", {0}}}, .expected_end = at_second(100)});
+  queue.add_pending(single_host_run(4, 1, 1, 60));
+  EXPECT_THAT(queue.schedule(at_second(10)).placements, IsEmpty());
+  const auto before = reasons_of(queue);
+  queue.remove_allocation(run(1));
+  EXPECT_THAT(queue.schedule(at_second(20)).placements, IsEmpty());
+  EXPECT_EQ(reasons_of(queue), before);
+}
+
 // Hosts of both kinds: h0 and h1 of two devices each, and those of the engine.
 class BothKindsOfHosts : public testing::Test {
  protected:
@@ -170,7 +203,7 @@ TEST_F(BothKindsOfHosts, ARunWithALabelOfTheEngineDoesNotStartOnFreeHosts) {
   const Plan plan = both.schedule(at_second(10));
   ASSERT_THAT(runs_of(plan.placements), ElementsAre(run(1)));
   EXPECT_TRUE(is_at_engine(plan.placements[0]));
-  EXPECT_THAT(reasons_of(both), ElementsAre(HasSubstr("1 run is a job of the engine")));
+  EXPECT_THAT(reasons_of(both), ElementsAre(HasSubstr("as many jobs as slurm_jobs_max allows, 1")));
   EXPECT_EQ(both.waiting()[0].blocker, run(1));
   EXPECT_EQ(both.start_estimates()[0], std::nullopt) << "the engine decides";
 }
@@ -184,7 +217,7 @@ TEST_F(BothKindsOfHosts, WhileTheEngineIsFullARunWaitsForTheOtherHostsToo) {
   EXPECT_EQ(both.head(), run(3));
   EXPECT_THAT(reasons_of(both),
               ElementsAre(testing::AllOf(HasSubstr("waits for demo/2: needs 2 hosts"),
-                                         HasSubstr("1 run is a job of the engine"))));
+                                         HasSubstr("as many jobs as slurm_jobs_max allows, 1"))));
   EXPECT_EQ(both.waiting()[0].expected_start, at_second(70));
   both.remove_allocation(run(1));
   const Plan plan = both.schedule(at_second(20));
@@ -198,7 +231,7 @@ TEST_F(BothKindsOfHosts, ARunThatFitsOnOneKindOnlyWaitsForItAndBlocksNoRunOfTheO
   both.add_pending(single_host_run(2, 4, 2, 60));
   both.add_pending(single_host_run(3, 2, 3, 60));
   EXPECT_THAT(runs_of(both.schedule(at_second(10)).placements), ElementsAre(run(1), run(3)));
-  EXPECT_THAT(reasons_of(both), ElementsAre(HasSubstr("the most that slurm_jobs_max allows")));
+  EXPECT_THAT(reasons_of(both), ElementsAre(HasSubstr("as many jobs as slurm_jobs_max allows")));
 }
 
 TEST_F(BothKindsOfHosts, NoRunIsPreemptedForOneThatTheEngineTakes) {
@@ -285,6 +318,65 @@ TEST_F(BothKindsOfHosts, AJobOnAHostOfTheEngineCountsAsOneOfItsRuns) {
   both.add_allocation({.run = run(1), .devices = {{"e1", {0}}}, .expected_end = at_second(100)});
   both.add_pending(single_host_run(2, 4, 2, 60));
   EXPECT_THAT(both.schedule(at_second(10)).placements, IsEmpty());
+}
+
+// The engine alone knows when a job starts, so the job may hold devices when the head starts.
+TEST_F(BothKindsOfHosts, AShortJobLeavesTheLimitThatAHeadNeedsHere) {
+  Scheduler both = scheduler(10, policies::kEasy);
+  both.set_host("e2", model::HostState::closed);
+  both.set_host("e1", model::HostState::closed);
+  both.set_limits({.project_devices = {{"demo", 5}}, .user_devices = {}});
+  PendingRun other = single_host_run(1, 2, 1, 600);
+  other.run.project = "other";
+  both.add_pending(other);
+  EXPECT_EQ(both.schedule(at_second(10)).placements.size(), 1u);
+  both.add_pending(gang(2, 2, 2, 20, 600));         // waits for other/1
+  both.add_pending(single_host_run(3, 3, 30, 60));  // fits at the engine alone
+  PendingRun free = single_host_run(4, 3, 40, 60);
+  free.run.project = "third";
+  both.add_pending(free);
+  const Plan plan = both.schedule(at_second(50));
+  EXPECT_THAT(runs_of(plan.placements), ElementsAre(free.run)) << "of the same shape";
+  both.add_pending(single_host_run(5, 2, 60, 60));
+  const Plan small = both.schedule(at_second(60));
+  ASSERT_THAT(runs_of(small.placements), ElementsAre(run(5)));
+  EXPECT_FALSE(is_at_engine(small.placements[0])) << "it ends here in time";
+}
+
+TEST_F(BothKindsOfHosts, AJobThatEndsKeepsNoPreemptibleRunFromPassingTheHead) {
+  Scheduler both = scheduler(0);
+  both.add_allocation(
+      {.run = run(1), .devices = {{"", {0}}}, .expected_end = at_second(5), .leaving = true});
+  both.add_allocation({.run = run(2), .devices = {{"h0", {0, 1}}}, .expected_end = at_second(70)});
+  both.add_pending(gang(3, 2, 2, 3, 60));
+  PendingRun evictable = single_host_run(4, 2, 4, 600);
+  evictable.run_class = model::RunClass::preemptible;
+  both.add_pending(evictable);
+  EXPECT_THAT(runs_of(both.schedule(at_second(10)).placements), ElementsAre(run(4)));
+}
+
+TEST_F(BothKindsOfHosts, ARunThatNeitherKindCanHoldNamesBoth) {
+  Scheduler both = scheduler(10);
+  both.add_pending(gang(1, 4, 4, 1, 60));
+  EXPECT_THAT(both.schedule(at_second(10)).placements, IsEmpty());
+  EXPECT_THAT(
+      reasons_of(both),
+      ElementsAre("needs 4 hosts with 4 devices each; Lockstep places runs on 2 hosts with 4 "
+                  "devices in all, at most 2 on one; the engine chooses among 3 hosts with 12 "
+                  "devices in all, at most 4 on one; --nodes 3 --devices 4 would fit; `lockstep "
+                  "map` shows it"));
+}
+
+TEST_F(BothKindsOfHosts, ARunBehindTheHeadNamesWhatKeepsItFromTheEngine) {
+  Scheduler both = scheduler(1);
+  both.add_pending(single_host_run(1, 4, 1, 60));
+  both.add_pending(gang(2, 2, 2, 2, 60));
+  for (int number = 3; number <= 4; ++number) both.add_pending(gang(number, 2, 2, number, 60));
+  EXPECT_THAT(runs_of(both.schedule(at_second(10)).placements), ElementsAre(run(1), run(2)));
+  EXPECT_EQ(reasons_of(both).at(1),
+            "waits behind demo/3 in the queue; the engine has as many jobs as slurm_jobs_max "
+            "allows, 1");
+  EXPECT_TRUE(both.waiting()[1].behind_head);
 }
 
 }  // namespace

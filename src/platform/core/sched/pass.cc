@@ -1,5 +1,6 @@
 #include "platform/core/sched/pass.h"
 
+#include "platform/core/sched/capacity/gang_scopes.h"
 #include "platform/core/sched/queue/wait_reasons.h"
 #include "platform/core/sched/scheduler.h"
 
@@ -18,13 +19,26 @@ Plan schedule_once(const map::ClusterMap& map, const SchedulingPolicy& policy,
   return plan;
 }
 
+namespace {
+
+bool fits_on_empty(const HostTable& table, const Shape& shape) {
+  return GangScopes(table).scope_of(shape) != PlacementScope::impossible;
+}
+
+}  // namespace
+
 Result<void> check_fits(const map::ClusterMap& map, const PendingRun& pending) {
   const HostTable table(map);
   const Shape shape = shape_of(pending);
-  if (placement_scope_of(restricted_to(shape.needs, FreeCapacity(table)), shape) !=
-      PlacementScope::impossible)
-    return {};
+  if (fits_on_empty(table, shape)) return {};
   return gang_too_large(table, shape);
+}
+
+Result<void> check_fits(const HostTable& table, const HostTable& of_engine,
+                        const PendingRun& pending) {
+  const Shape shape = shape_of(pending);
+  if (fits_on_empty(table, shape) || fits_on_empty(of_engine, shape)) return {};
+  return gang_too_large(table, &of_engine, shape);
 }
 
 }  // namespace lockstep::sched

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "map/map.h"
+#include "platform/core/sched/capacity/host_table.h"
 #include "platform/core/sched/plan.h"
 #include "platform/core/sched/policy.h"
 
@@ -24,5 +25,9 @@ Plan schedule_once(const map::ClusterMap& map, const SchedulingPolicy& policy,
 
 // Checks that the run could start on an empty map; the error describes what the map holds.
 Result<void> check_fits(const map::ClusterMap& map, const PendingRun& pending);
+// The same on an empty map of both kinds of hosts: engine_host_table() of those among which an
+// engine chooses, and the others.
+Result<void> check_fits(const HostTable& table, const HostTable& of_engine,
+                        const PendingRun& pending);
 
 }  // namespace lockstep::sched

@@ -111,6 +111,8 @@ class Scheduler::Impl {
   bool engine_takes(const Gang& gang) const;
   bool may_backfill(QueueScan& scan, const Entry& entry, int tier, std::span<const int> hosts);
   bool respects_head_limits(const QueueScan& scan, const Entry& entry) const;
+  bool leaves_head_limits(const QueueScan& scan, const Entry& entry) const;
+  bool leaves_limits(const ReservedHead& kept, const Entry& entry) const;
   void record_no_fit(QueueScan& scan, const Entry& entry, int tier);
   bool is_cached_head(const QueueScan& scan, const Entry& entry, int tier) const;
   Reservation make_reservation(const QueueScan& scan, const Gang& gang, Duration limit, int tier);
@@ -242,7 +244,7 @@ void Scheduler::Impl::remove_allocation(const model::RunId& run) {
 void Scheduler::Impl::set_host(const std::string& name, model::HostState state, std::string why) {
   if (const auto of_engine = engine_ ? engine_->table().find(name) : std::nullopt) {
     engine_->set_host_state(*of_engine, state, std::move(why));
-    return waiting_.update_gangs();
+    return waiting_.engine_host_changed();
   }
   const auto host = table_.find(name);
   if (!host) return;
@@ -412,6 +414,7 @@ bool Scheduler::Impl::try_start(QueueScan& scan, const Entry& entry, int tier) {
       return false;
     }
   }
+  if (hosts.empty() && engine_takes(gang) && !leaves_head_limits(scan, entry)) return false;
   if (hosts.empty() && !engine_takes(gang)) {
     record_no_fit(scan, entry, tier);
     return false;
@@ -435,12 +438,20 @@ bool Scheduler::Impl::ends_before_heads(const QueueScan& scan, const Entry& entr
 // A run that would still hold devices at a head's start must leave that head enough of its limits:
 // a head that exceeds a limit evicts no run.
 bool Scheduler::Impl::respects_head_limits(const QueueScan& scan, const Entry& entry) const {
-  const std::int64_t devices = device_count(waiting_.gang(entry).shape);
   return std::ranges::all_of(scan.reserved_heads, [&](const ReservedHead& kept) {
-    return scan.now + entry.time_limit <= kept.reservation.start() ||
-           accounts_.allows_both(kept.entry.account, device_count(kept.gang.shape), entry.account,
-                                 devices);
+    return scan.now + entry.time_limit <= kept.reservation.start() || leaves_limits(kept, entry);
   });
+}
+
+// The same at the engine: it alone knows when the run starts there, and so when it ends.
+bool Scheduler::Impl::leaves_head_limits(const QueueScan& scan, const Entry& entry) const {
+  return std::ranges::all_of(scan.reserved_heads,
+                             [&](const ReservedHead& kept) { return leaves_limits(kept, entry); });
+}
+
+bool Scheduler::Impl::leaves_limits(const ReservedHead& kept, const Entry& entry) const {
+  return accounts_.allows_both(kept.entry.account, device_count(kept.gang.shape), entry.account,
+                               device_count(waiting_.gang(entry).shape));
 }
 
 // A run that would still hold devices at a head's start must leave that head its devices.

@@ -234,6 +234,23 @@ TEST_F(StepUnplacedTest, AnAdoptedOneHasNoHostUntilItIsNamed) {
   EXPECT_EQ(other.state.nodes.at(other.node(run, 1)).host, "");
 }
 
+// The daemon has several engines, and none of them chooses hosts now.
+TEST_F(StepUnplacedTest, AnAdoptedOneWithoutHostsHasTheEngineThatListsIt) {
+  const model::AttemptId attempt = world.attempt(run).id;
+  testing_world::World other(map_of(2, 2));
+  other.state.store.generation = "2222222222222222";
+  other.state.engine = "local,slurm";
+  model::OrphansListed listed;
+  for (int index = 0; index < 2; ++index)
+    listed.orphans.push_back({.id = {"1111111111111111", {attempt, index}},
+                              .attempt_record = model::record_of(world.state, attempt),
+                              .devices = {"", {0, 1}},
+                              .engine = "slurm"});
+  other.apply_event_ok(listed);
+  other.apply_event_ok(model::AdoptOrphan{run, "root"});
+  EXPECT_EQ(other.attempt(run).engine, "slurm");
+}
+
 // The daemon leaves all hosts to its engine.
 class StepEngineChoosesTest : public ::testing::Test {
  protected:
@@ -352,6 +369,32 @@ TEST_F(StepEngineChoosesTest, HostsWithoutItsNeedsAndClosedOnesAreExcluded) {
   EXPECT_FALSE(host_choice_of(world.state, world.attempt(on_cores)).gpus);
 }
 
+TEST_F(StepEngineChoosesTest, ARunHasGpusIfItFitsOnThemAndElseCores) {
+  auto& hosts = world.state.map.pods[0].leaves[0].hosts;
+  for (map::Host& host : hosts) host.islands[0].devices.assign(2, {map::DeviceKind::core, 0, {}});
+  hosts[0].islands[0].devices.assign(2, {map::DeviceKind::gpu, 0, {}});
+  const auto small = world.submit(spec_of(1, 2)), large = world.submit(spec_of(2, 2));
+  EXPECT_TRUE(host_choice_of(world.state, world.attempt(small)).gpus);
+  EXPECT_THAT(excluded_for(small), IsEmpty()) << "a job that asks for GPUs gets no other host";
+  EXPECT_FALSE(host_choice_of(world.state, world.attempt(large)).gpus);
+  EXPECT_THAT(excluded_for(large), ElementsAre("a"));
+  const auto refused = world.apply_event(model::SubmitRun{spec_of(3, 2), {}});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("devices of one kind"));
+}
+
+TEST_F(StepEngineChoosesTest, NoBoundIsGivenForAStartWhileTheEngineHasNoHosts) {
+  for (map::Pod& pod : world.state.map.pods) pod.engine = "local";
+  const auto first = world.submit(spec_of(3, 2)), second = world.submit(spec_of(3, 2));
+  EXPECT_EQ(world.run(first).state, model::RunState::starting);
+  IncrementalScheduler scheduler;
+  (void)step(scheduler, world.state, model::Tick{}, world.now);
+  ASSERT_EQ(scheduler.waiting().size(), 1u);
+  EXPECT_EQ(scheduler.waiting()[0].run, second);
+  EXPECT_TRUE(scheduler.start_times()[0].expected);
+  EXPECT_EQ(scheduler.start_times()[0].latest, std::nullopt);
+}
+
 // Slurm chooses among c and d. Lockstep places runs on a and b.
 class StepTwoEnginesTest : public ::testing::Test {
  protected:
@@ -429,6 +472,28 @@ TEST_F(StepTwoEnginesTest, TheNextAttemptOfAJobMayStartOnHostsThatAreFreeNow) {
   world.all_terminated(there);
   EXPECT_EQ(world.run(there).epoch, 2);
   EXPECT_EQ(engine_of(there), "local");
+}
+
+TEST_F(StepTwoEnginesTest, AJobIsChargedByTheKindsOfDevicesThatItsEngineMayChoose) {
+  auto& there = world.state.map.pods[1].leaves[0].hosts;
+  for (map::Host& host : there) host.islands[0].devices.assign(2, {map::DeviceKind::core, 0, {}});
+  world.apply_event_ok(model::SetRate{.kind = "core", .weight_percent = 50});
+  auto spec = spec_of(2, 2);
+  spec.needs.labels = map::Labels{{"engine", "slurm"}};
+  const auto run = world.submit(spec);
+  EXPECT_EQ(world.attempt(run).charge->rate_percent, 200) << "of four cores";
+  there[0].labels["device-kind"] = "slow";
+  there[1].labels["device-kind"] = "fast";
+  world.apply_event_ok(model::SetRate{.kind = "fast", .weight_percent = 400});
+  const auto next = world.submit(spec);
+  EXPECT_EQ(world.attempt(next).charge->rate_percent, 1600) << "of the largest weight";
+  world.now += std::chrono::minutes(5);
+  for (int node : {0, 1})
+    world.apply_event_ok(model::NodeSeen{
+        world.node(next, node),
+        {.phase = model::NodePhase::starting, .host = there[static_cast<std::size_t>(node)].id}});
+  EXPECT_EQ(world.attempt(next).charge->rate_percent, 1000) << "two of weight 1, two of weight 4";
+  EXPECT_EQ(world.run(next).charged, std::chrono::minutes(80)) << "up to then";
 }
 
 }  // namespace

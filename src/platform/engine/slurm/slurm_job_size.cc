@@ -1,8 +1,10 @@
 #include "platform/engine/slurm/slurm_job_size.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/format.h"
 
@@ -72,21 +74,38 @@ bool is_excluded(const Gang& gang, const SlurmHost& host) {
   return std::ranges::find(gang.excluded_hosts, host.name) != gang.excluded_hosts.end();
 }
 
+// The first of the hosts' partitions with enough hosts for the gang, else the one with the most.
+// Empty: no host is large enough.
+std::string partition_for(const Gang& gang, const std::vector<const SlurmHost*>& suitable) {
+  std::string best;
+  std::ptrdiff_t most = 0;
+  std::set<std::string> seen;
+  for (const SlurmHost* host : suitable) {
+    if (!seen.insert(host->partition).second) continue;
+    const auto count = std::ranges::count_if(
+        suitable, [&](const SlurmHost* one) { return is_in(*one, host->partition); });
+    if (count <= most) continue;
+    best = host->partition;
+    most = count;
+    if (std::cmp_greater_equal(most, gang.nodes.size())) break;
+  }
+  return best;
+}
+
 SlurmJobSize size_on_any_host(const Gang& gang, const std::vector<SlurmHost>& hosts) {
   const bool gpus = gang.nodes.front().gpus;
   SlurmJobSize size{.cores = cores_without_gpus(gang), .gpus = gpus ? gang.devices_per_node : 0};
-  std::optional<std::string> partition;
-  if (gang.slurm) partition = gang.slurm->partition;
+  std::vector<const SlurmHost*> suitable;
+  for (const SlurmHost& host : hosts)
+    if (!is_excluded(gang, host) && is_large_enough(gang, host)) suitable.push_back(&host);
+  const auto asked = gang.slurm ? gang.slurm->partition : std::nullopt;
+  size.partition = asked ? *asked : partition_for(gang, suitable);
   std::optional<int> least;
-  for (const SlurmHost& host : hosts) {
-    if (is_excluded(gang, host) || !is_large_enough(gang, host)) continue;
-    if (!partition) partition = host.partition;
-    if (!is_in(host, *partition)) continue;
-    if (!gpus) continue;
-    const int cores = cores_with_gpus(gang, host);
+  for (const SlurmHost* host : suitable) {
+    if (!gpus || !is_in(*host, size.partition)) continue;
+    const int cores = cores_with_gpus(gang, *host);
     least = std::min(least.value_or(cores), cores);
   }
-  size.partition = partition.value_or("");
   size.cores = least.value_or(size.cores);
   for (const SlurmHost& host : hosts)
     if (is_excluded(gang, host) && is_in(host, size.partition)) size.excluded.push_back(host.name);

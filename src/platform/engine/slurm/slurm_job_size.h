@@ -23,7 +23,7 @@ struct SlurmJobSize {
 bool slurm_places(const Gang& gang);
 
 // By the hosts of the gang; or by those that Slurm may choose: then it is the smallest size of them
-// in the first partition that has one.
+// in the first partition that has enough for the gang, else in the one with the most.
 Result<SlurmJobSize> slurm_job_size(const Gang& gang, const std::vector<SlurmHost>& hosts);
 
 }  // namespace lockstep::engine

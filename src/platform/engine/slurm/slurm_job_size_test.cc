@@ -59,6 +59,14 @@ TEST(SlurmJobSize, CoresComeFromAPartitionThatIsNotExcluded) {
   EXPECT_THAT(size.excluded, ElementsAre("c1")) << "only hosts of the partition that Slurm has";
 }
 
+TEST(SlurmJobSize, ThePartitionHasEnoughHostsForTheGang) {
+  Gang gang = gang_of(2, 2, false);
+  gang.excluded_hosts = {"c2"};
+  EXPECT_EQ(slurm_job_size(gang, mixed_hosts()).value().partition, "gpus") << "cpu has one left";
+  gang = gang_of(5, 2, false);
+  EXPECT_EQ(slurm_job_size(gang, mixed_hosts()).value().partition, "cpu") << "none has five";
+}
+
 TEST(SlurmJobSize, ThePartitionOfTheRunCounts) {
   Gang gang = gang_of(1, 2, false);
   gang.slurm = model::SlurmRequest{.partition = "cpu"};

@@ -50,16 +50,16 @@ std::optional<Time> AllocatedRuns::last_leaving() const {
   if (leaving_ == 0) return std::nullopt;
   std::optional<Time> last;
   for (const auto& [end, allocated_run] : by_end())
-    if (allocated_run->leaving) last = end;
+    if (allocated_run->leaving && !is_at_engine(*allocated_run)) last = end;
   return last;
 }
 
 void AllocatedRuns::update_counts(const AllocatedRun& allocated_run, int sign) {
   Sum& sum = sums_[static_cast<std::size_t>(allocated_run.run_class)];
   sum.devices += sign * device_count(allocated_run);
-  leaving_ += sign * int{allocated_run.leaving};
   at_engine_ += sign * int{is_at_engine(allocated_run)};
   if (is_at_engine(allocated_run)) return;
+  leaving_ += sign * int{allocated_run.leaving};
   sum.runs += sign;
   movable_ += sign * int{allocated_run.moves_left > 0 && !allocated_run.leaving};
   pausable_ += sign * int{allocated_run.may_pause && !allocated_run.leaving};

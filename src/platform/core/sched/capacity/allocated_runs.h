@@ -68,9 +68,10 @@ class AllocatedRuns {
   // engine.
   std::int64_t devices_of(model::RunClass run_class) const { return class_sum(run_class).devices; }
   int count_of(model::RunClass run_class) const { return class_sum(run_class).runs; }
+  // Those that were told to leave. A job that ends at the engine frees no devices of the map.
   int leaving() const { return leaving_; }
   int at_engine() const { return at_engine_; }
-  // The expected end of the last run that was told to leave.
+  // The expected end of the last run that is leaving().
   std::optional<Time> last_leaving() const;
   // How many runs may be moved, or paused, as far as is known.
   int movable() const { return movable_; }

@@ -14,7 +14,10 @@ namespace lockstep::sched {
 class EngineCapacity {
  public:
   explicit EngineCapacity(const EngineHosts& hosts)
-      : runs_max_(hosts.runs_max), table_(hosts.map), hosts_(table_), scopes_(table_) {}
+      : runs_max_(hosts.runs_max),
+        table_(engine_host_table(HostTable(hosts.map))),
+        hosts_(table_),
+        scopes_(table_) {}
   EngineCapacity(const EngineCapacity&) = delete;  // its members refer to one another
   EngineCapacity& operator=(const EngineCapacity&) = delete;
 

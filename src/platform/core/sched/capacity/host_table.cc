@@ -38,8 +38,15 @@ HostTable::Traits traits_of(const map::Host& host) {
 }  // namespace
 
 HostTable::HostTable(const map::ClusterMap& map, MapGrowth map_growth)
-    : growth(map_growth), spreads(!map::has_several_engines(map)) {
+    : HostTable(map, [](const map::Pod&) { return true; }, map_growth) {}
+
+HostTable::HostTable(const map::ClusterMap& map, const CountsPod& counts, MapGrowth map_growth)
+    : growth(map_growth) {
+  const std::string* engine = nullptr;
   for (const map::Pod& pod : map.pods) {
+    if (!counts(pod)) continue;
+    spreads = spreads && (!engine || *engine == pod.engine);
+    engine = &pod.engine;
     pods.push_back({host_count(), host_count()});
     for (const map::Leaf& leaf : pod.leaves)
       for (const map::Host& host : leaf.hosts) add(host);
@@ -61,6 +68,18 @@ void HostTable::add(const map::Host& host) {
 std::optional<int> HostTable::find(std::string_view host) const {
   const auto found = by_name_.find(host);
   return found == by_name_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::set<map::DeviceKind> HostTable::kinds() const {
+  std::set<map::DeviceKind> kinds;
+  for (const Traits& one : traits)
+    if (one.kind) kinds.insert(*one.kind);
+  return kinds;
+}
+
+HostTable engine_host_table(HostTable table) {
+  table.mixes_kinds = false;
+  return table;
 }
 
 }  // namespace lockstep::sched

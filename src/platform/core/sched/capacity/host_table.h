@@ -4,7 +4,9 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,10 +36,17 @@ struct HostTable {
     int end = 0;
   };
 
+  using CountsPod = std::function<bool(const map::Pod&)>;
+
   explicit HostTable(const map::ClusterMap& map, MapGrowth map_growth = MapGrowth::none);
+  // The hosts of the pods that count, without a copy of the map.
+  HostTable(const map::ClusterMap& map, const CountsPod& counts,
+            MapGrowth map_growth = MapGrowth::none);
   std::optional<int> find(std::string_view host) const;
   int host_count() const { return static_cast<int>(names.size()); }
   int pod_count() const { return static_cast<int>(pods.size()); }
+  // The kinds of devices on hosts that have one kind only.
+  std::set<map::DeviceKind> kinds() const;
 
   std::vector<std::string> names;  // by host
   std::vector<int> capacity;       // by host, in devices
@@ -49,12 +58,17 @@ struct HostTable {
   MapGrowth growth = MapGrowth::none;
   // False: a gang stays in one pod, because no engine starts a gang on the hosts of two engines.
   bool spreads = true;
+  // False: all devices of a gang are of one kind.
+  bool mixes_kinds = true;
 
  private:
   void add(const map::Host& host);
 
   NameMap<int> by_name_;
 };
+
+// The EngineHosts. One job asks for devices of one kind, and each kind may have a partition.
+HostTable engine_host_table(HostTable table);
 
 // The requirements of a run. Runs of the same shape fit the same hosts.
 struct Shape {

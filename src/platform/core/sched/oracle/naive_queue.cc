@@ -39,8 +39,13 @@ std::vector<TimedDevices> timed_devices(const std::vector<Allocation>& allocatio
   return all;
 }
 
+// A job that ends at an engine frees no device of the map.
+bool frees_devices_soon(const Allocation& allocation) {
+  return allocation.leaving && !is_at_engine(allocation);
+}
+
 bool any_leaves(const QueueState& state) {
-  return std::ranges::any_of(state.allocations, &Allocation::leaving);
+  return std::ranges::any_of(state.allocations, frees_devices_soon);
 }
 
 // True if the run holds more than the limit with the other runs that `counts` selects.
@@ -187,7 +192,7 @@ std::optional<Time> NaiveQueue::earliest_start(const QueueState& state, const Pe
   std::vector<TimedDevices> held = timed_devices(state.allocations);
   Time evicted(kMoment);
   for (const TimedDevices& one : held)
-    if (one.allocation->leaving) evicted = std::max(evicted, one.end);
+    if (frees_devices_soon(*one.allocation)) evicted = std::max(evicted, one.end);
   for (TimedDevices& one : held)
     if (!is_preemptible(run.run_class) && is_preemptible(one.allocation->run_class) &&
         !one.allocation->leaving)

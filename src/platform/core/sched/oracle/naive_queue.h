@@ -29,6 +29,11 @@ struct QueueState {
 
 bool refuses_runs(model::HostState state);
 
+// True if an engine chooses its hosts.
+inline bool is_at_engine(const Allocation& allocation) {
+  return !allocation.devices.empty() && allocation.devices.front().host.empty();
+}
+
 // The state of the host by the settings.
 model::HostState host_state(const OperatorSettings& settings, const std::string& host);
 

@@ -102,7 +102,8 @@ class WaitExplainer {
         now_(now),
         first_(first),
         by_shape_(waiting.count_by_shape().size()),
-        fits_by_shape_(waiting.count_by_shape().size()) {}
+        fits_by_shape_(waiting.count_by_shape().size()),
+        not_at_engine_by_shape_(waiting.count_by_shape().size()) {}
 
   std::vector<WaitingRun> explain_all() {
     std::vector<WaitingRun> all;
@@ -136,13 +137,15 @@ class WaitExplainer {
   std::string why_nowhere(const Gang& gang) const;
   bool engine_is_full() const;
   std::string full_engine_reason() const;
+  const std::string& why_not_at_engine(const Entry& entry);
+  const std::optional<model::RunId>& first_end_at_engine();
   void at_engine(const Entry& entry, WaitingRun& waiting);
   void behind_head(const Entry& entry, WaitingRun& waiting);
-  const WaitingReason& could_delay(Duration limit);
+  WaitingReason behind_head_reason(const Entry& entry);
   bool fits(const Entry& entry);
   const ShapeReason& shape_reason(const Entry& entry);
   ReservedStart start_of(const Entry& entry) const;
-  std::string describe_wait(const Gang& gang, const model::RunId& blocker) const;
+  std::string describe_wait(const Entry& entry, const model::RunId& blocker);
 
   const SchedulingPolicy& policy_;
   const DeviceAllocator& device_allocator_;
@@ -154,10 +157,12 @@ class WaitExplainer {
   const std::optional<ReservedStart>& first_;
   std::vector<std::optional<ShapeReason>> by_shape_;
   std::vector<std::optional<bool>> fits_by_shape_;  // as of now
+  std::vector<std::optional<std::string>> not_at_engine_by_shape_;
+  std::optional<std::optional<model::RunId>> first_end_at_engine_;
   std::optional<model::RunId> head_;
-  // Reason for runs behind the head; and for those that could delay it, by their time limit.
-  WaitingReason behind_head_reason_;
-  std::map<Duration, WaitingReason> delaying_;
+  // Reasons for runs behind the head, by the shape if the engine could have the run (else -1), and
+  // by the time limit of a run that could delay the head.
+  std::map<std::pair<int, std::optional<Duration>>, WaitingReason> behind_head_reasons_;
 };
 
 void WaitExplainer::explain(const Entry& entry, WaitingRun& waiting) {
@@ -174,8 +179,7 @@ void WaitExplainer::explain(const Entry& entry, WaitingRun& waiting) {
   if (head_ && policy_.backfill_mode != BackfillMode::greedy) return behind_head(entry, waiting);
   const ShapeReason& found = shape_reason(entry);
   head_ = waiting.run;
-  behind_head_reason_ = WaitingReason(format("waits behind {} in the queue", text(waiting.run)));
-  delaying_.clear();
+  behind_head_reasons_.clear();
   waiting.blocker = found.blocker;
   waiting.reason = found.reason;
   waiting.expected_start = found.start;
@@ -202,7 +206,7 @@ void WaitExplainer::by_limit(const Entry& entry, const Accounts::ExceededLimit& 
   }
 }
 
-// No hosts could hold it now. Those of the engine count if the others are too small.
+// No hosts could hold it now.
 std::string WaitExplainer::why_nowhere(const Gang& gang) const {
   const EngineCapacity* engine = waiting_.engine();
   std::vector<std::string> closed;
@@ -211,47 +215,71 @@ std::string WaitExplainer::why_nowhere(const Gang& gang) const {
   if (gang.at_engine == PlacementScope::hosts_closed)
     closed.push_back(closed_hosts_reason(engine->hosts(), {gang.shape, gang.at_engine}));
   if (!closed.empty()) return joined(closed, "; ");
-  const HostTable& table = free_capacity_.table();
-  const bool engine_has_all = engine && table.host_count() == 0 && table.growth == MapGrowth::none;
-  return gang_too_large(engine_has_all ? engine->table() : table, gang.shape).message;
+  return gang_too_large(free_capacity_.table(), engine ? &engine->table() : nullptr, gang.shape)
+      .message;
 }
 
 bool WaitExplainer::engine_is_full() const {
   return allocated_runs_.at_engine() >= waiting_.engine()->runs_max();
 }
 
+// The same for all runs, and after each end of a job.
 std::string WaitExplainer::full_engine_reason() const {
-  const int runs = allocated_runs_.at_engine();
-  return format("{} {} of the engine, the most that slurm_jobs_max allows", runs,
-                runs == 1 ? "run is a job" : "runs are jobs");
+  return format("the engine has as many jobs as slurm_jobs_max allows, {}",
+                waiting_.engine()->runs_max());
+}
+
+// Empty: the engine could have the run now, or never.
+const std::string& WaitExplainer::why_not_at_engine(const Entry& entry) {
+  auto& known = not_at_engine_by_shape_[as_index(entry.shape)];
+  if (known) return *known;
+  known.emplace();
+  const Gang& gang = waiting_.gang(entry);
+  if (gang.at_engine == PlacementScope::hosts_closed)
+    known = closed_hosts_reason(waiting_.engine()->hosts(), {gang.shape, gang.at_engine});
+  else if (can_be_placed(gang.at_engine) && engine_is_full())
+    known = full_engine_reason();
+  return *known;
+}
+
+const std::optional<model::RunId>& WaitExplainer::first_end_at_engine() {
+  if (first_end_at_engine_) return *first_end_at_engine_;
+  const auto& ends = allocated_runs_.by_end();
+  const auto next = std::ranges::find_if(
+      ends, [](const AllocatedRuns::End& end) { return is_at_engine(*end.allocated_run); });
+  return first_end_at_engine_.emplace(next == ends.end() ? std::nullopt
+                                                         : std::optional(next->allocated_run->run));
 }
 
 // It fits only there. A run that may not start there while it is not full could exhaust a limit
 // that a head needs.
 void WaitExplainer::at_engine(const Entry& entry, WaitingRun& waiting) {
   if (!engine_is_full() && head_) return behind_head(entry, waiting);
-  const auto& ends = allocated_runs_.by_end();
-  const auto next = std::ranges::find_if(
-      ends, [](const AllocatedRuns::End& end) { return is_at_engine(*end.allocated_run); });
-  if (next != ends.end()) waiting.blocker = next->allocated_run->run;
+  waiting.blocker = first_end_at_engine();
   waiting.reason = WaitingReason(engine_is_full() ? full_engine_reason()
                                                   : "waits for the next pass over the queue");
 }
 
 void WaitExplainer::behind_head(const Entry& entry, WaitingRun& waiting) {
-  const bool refused = policy_.backfill_mode == BackfillMode::easy && fits(entry);
   waiting.blocker = head_;
   waiting.behind_head = true;
-  waiting.reason = refused ? could_delay(entry.time_limit) : behind_head_reason_;
+  waiting.reason = behind_head_reason(entry);
 }
 
-// Users specify few different time limits.
-const WaitingReason& WaitExplainer::could_delay(Duration limit) {
-  WaitingReason& known = delaying_[limit];
-  if (known.empty())
-    known = WaitingReason(format("waits behind {}, which it could delay by running for up to {}",
-                                 text(*head_), text(limit)));
-  return known;
+// Many runs share a reason: there are few shapes, and users specify few different time limits.
+WaitingReason WaitExplainer::behind_head_reason(const Entry& entry) {
+  const bool could_delay = policy_.backfill_mode == BackfillMode::easy && fits(entry);
+  const std::string& at_engine = why_not_at_engine(entry);
+  WaitingReason& known =
+      behind_head_reasons_[{at_engine.empty() ? -1 : entry.shape,
+                            could_delay ? std::optional(entry.time_limit) : std::nullopt}];
+  if (!known.empty()) return known;
+  std::string line = could_delay
+                         ? format("waits behind {}, which it could delay by running for up to {}",
+                                  text(*head_), text(entry.time_limit))
+                         : format("waits behind {} in the queue", text(*head_));
+  if (!at_engine.empty()) line += "; " + at_engine;
+  return known = WaitingReason(std::move(line));
 }
 
 bool WaitExplainer::fits(const Entry& entry) {
@@ -263,7 +291,6 @@ bool WaitExplainer::fits(const Entry& entry) {
 const WaitExplainer::ShapeReason& WaitExplainer::shape_reason(const Entry& entry) {
   auto& known = by_shape_[as_index(entry.shape)];
   if (known) return *known;
-  const Gang& gang = waiting_.gang(entry);
   known.emplace();
   if (fits(entry)) {  // the capacity has changed since the last decision
     known->reason = WaitingReason("waits for the next pass over the queue");
@@ -272,7 +299,7 @@ const WaitExplainer::ShapeReason& WaitExplainer::shape_reason(const Entry& entry
   const ReservedStart found = start_of(entry);
   known->blocker = found.blocker;
   known->start = found.start;
-  known->reason = WaitingReason(describe_wait(gang, *found.blocker));
+  known->reason = WaitingReason(describe_wait(entry, *found.blocker));
   return *known;
 }
 
@@ -287,17 +314,15 @@ ReservedStart WaitExplainer::start_of(const Entry& entry) const {
   return {std::move(run), reservation.start(), reservation.blocker()};
 }
 
-std::string WaitExplainer::describe_wait(const Gang& gang, const model::RunId& blocker) const {
+std::string WaitExplainer::describe_wait(const Entry& entry, const model::RunId& blocker) {
+  const Gang& gang = waiting_.gang(entry);
   const int have = fitting_hosts(device_allocator_.free_capacity_for(gang.shape.needs), gang);
-  const std::string here =
+  std::string reason =
       format("waits for {}: needs {}, {} {} them", text(blocker),
              describe_gang(free_capacity_.table(), gang), have, have == 1 ? "has" : "have");
-  if (gang.at_engine == PlacementScope::hosts_closed)
-    return format("{}; {}", here,
-                  closed_hosts_reason(waiting_.engine()->hosts(), {gang.shape, gang.at_engine}));
-  if (can_be_placed(gang.at_engine) && engine_is_full())
-    return format("{}; {}", here, full_engine_reason());
-  return here;
+  if (const std::string& at_engine = why_not_at_engine(entry); !at_engine.empty())
+    reason += "; " + at_engine;
+  return reason;
 }
 
 }  // namespace
@@ -322,7 +347,7 @@ int hosts_for_a_gang(const FreeCapacity& empty, int devices) {
 // Among the gangs that fit on the empty map and have at most as many devices in total, the one with
 // the most devices. Ties: the one with as many devices on a node, else the one on the fewest hosts.
 // Without a remainder.
-std::optional<Shape> nearest_that_fits(const HostTable& table, const Shape& asked) {
+std::optional<Shape> nearest_of_kind(const HostTable& table, const Shape& asked) {
   const FreeCapacity empty = restricted_to(asked.needs, FreeCapacity(table));
   std::optional<Shape> nearest;
   for (int devices = table.devices_per_host_max; devices > 0; --devices) {
@@ -333,6 +358,18 @@ std::optional<Shape> nearest_that_fits(const HostTable& table, const Shape& aske
     if (shape.nodes == 0) continue;
     const auto more = device_count(shape) - (nearest ? device_count(*nearest) : 0);
     if (more > 0 || (more == 0 && devices == asked.devices)) nearest = shape;
+  }
+  return nearest;
+}
+
+std::optional<Shape> nearest_that_fits(const HostTable& table, const Shape& asked) {
+  if (table.mixes_kinds || asked.needs.kind) return nearest_of_kind(table, asked);
+  std::optional<Shape> nearest;
+  for (const map::DeviceKind kind : table.kinds()) {
+    Shape of_kind = asked;
+    of_kind.needs.kind = kind;
+    const auto one = nearest_of_kind(table, of_kind);
+    if (one && (!nearest || device_count(*one) > device_count(*nearest))) nearest = one;
   }
   return nearest;
 }
@@ -367,6 +404,41 @@ std::string taint_note(const HostTable& table) {
   return format("{} with taints, which the run does not tolerate; ", count_of(tainted, "host"));
 }
 
+// Why a gang cannot have all hosts of the table. Empty: it can.
+std::string restriction_note(const HostTable& table, const Shape& shape) {
+  if (!table.spreads) return ", and a run stays in one pod, because the map has several engines";
+  if (!table.mixes_kinds && !shape.needs.kind && table.kinds().size() > 1)
+    return ", and a run has devices of one kind there";
+  return "";
+}
+
+// "2 hosts with 8 devices in all, at most 4 on one"
+std::string describe_hosts(const HostTable& table, const Shape& shape) {
+  return format("{} with {} in all, at most {} on one{}", count_of(table.host_count(), "host"),
+                count_of(table.devices, "device"), table.devices_per_host_max,
+                restriction_note(table, shape));
+}
+
+std::int64_t most_devices(const HostTable& table, const Shape& shape) {
+  const auto nearest = nearest_that_fits(table, shape);
+  return nearest ? device_count(*nearest) : 0;
+}
+
+// "needs 4 hosts with 8 devices each; Lockstep places runs on 2 hosts with 8 devices in all, at
+// most 4 on one; the engine chooses among 3 hosts with 12 devices in all, at most 4 on one"
+std::string too_large_for_both(const HostTable& table, const HostTable& of_engine,
+                               const Shape& shape) {
+  const std::string engine =
+      format("the engine chooses among {}", describe_hosts(of_engine, shape));
+  if (table.growth == MapGrowth::hosts_join)
+    return format("{}; {}", waits_for_hosts(table, shape), engine);
+  const bool more_there = most_devices(of_engine, shape) > most_devices(table, shape);
+  return format("needs {} with {} each{}; Lockstep places runs on {}; {}; {}",
+                count_of(shape.nodes, "host"), count_of(shape.devices, "device"),
+                describe_needs(shape.needs), describe_hosts(table, shape), engine,
+                what_would_fit(more_there ? of_engine : table, shape));
+}
+
 }  // namespace
 
 Error gang_too_large(const HostTable& table, const Shape& shape) {
@@ -382,15 +454,17 @@ Error gang_too_large(const HostTable& table, const Shape& shape) {
             format("needs {} with {} each{}, and the map has no such hosts, or too few; {}",
                    count_of(shape.nodes, "host"), count_of(shape.devices, "device"),
                    describe_needs(shape.needs), what_would_fit(table, shape))};
-  return {
-      Code::invalid,
-      format("needs {} with {} each, but the map has {} with {} in all, at most {} on one{}; {}",
-             count_of(shape.nodes, "host"), count_of(shape.devices, "device"),
-             count_of(hosts, "host"), count_of(table.devices, "device"), table.devices_per_host_max,
-             table.spreads ? ""
-                           : ", and a run stays in one pod, because the map has several "
-                             "engines",
-             taint_note(table) + what_would_fit(table, shape))};
+  return {Code::invalid,
+          format("needs {} with {} each, but the map has {}; {}", count_of(shape.nodes, "host"),
+                 count_of(shape.devices, "device"), describe_hosts(table, shape),
+                 taint_note(table) + what_would_fit(table, shape))};
+}
+
+Error gang_too_large(const HostTable& table, const HostTable* of_engine, const Shape& shape) {
+  if (!of_engine || of_engine->host_count() == 0) return gang_too_large(table, shape);
+  if (table.host_count() == 0 && table.growth == MapGrowth::none)
+    return gang_too_large(*of_engine, shape);
+  return {Code::invalid, too_large_for_both(table, *of_engine, shape)};
 }
 
 }  // namespace lockstep::sched

@@ -29,5 +29,7 @@ std::vector<WaitingRun> explain_waiting(const SchedulingPolicy& policy,
 // The error for a shape that is too large for the map: what the map has, and the nearest that fits.
 // If hosts can join, it is the reason why a run waits.
 Error gang_too_large(const HostTable& table, const Shape& shape);
+// of_engine: the hosts among which an engine chooses, which are too small as well. Null: none.
+Error gang_too_large(const HostTable& table, const HostTable* of_engine, const Shape& shape);
 
 }  // namespace lockstep::sched

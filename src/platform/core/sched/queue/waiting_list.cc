@@ -136,6 +136,7 @@ void WaitingList::remove(const model::RunId& run) {
 }
 
 std::span<const WaitingList::Entry> WaitingList::entries() {
+  if (scopes_changed_ || engine_hosts_changed_) update_gangs();
   sort_added();
   if (!priorities_applied_) apply_priorities();
   priorities_applied_ = true;
@@ -230,11 +231,19 @@ Gang WaitingList::gang_of(const Shape& shape) const {
 
 void WaitingList::set_host_open(int host, bool open) {
   scopes_.set_host_open(host, open);
-  update_gangs();
+  scopes_changed_ = true;
 }
 
+// Once for all hosts that have changed since the last pass. Unused numbers get a new gang with
+// their next shape.
 void WaitingList::update_gangs() {
-  for (Gang& gang : gangs_) gang = gang_of(gang.shape);
+  for (std::size_t shape = 0; shape < gangs_.size(); ++shape) {
+    Gang& gang = gangs_[shape];
+    if (counts_[shape] == 0) continue;
+    if (scopes_changed_) gang.scope = scopes_.scope_of(gang.shape);
+    if (engine_hosts_changed_) gang.at_engine = engine_->scope_of(gang.shape);
+  }
+  scopes_changed_ = engine_hosts_changed_ = false;
 }
 
 }  // namespace lockstep::sched

@@ -61,11 +61,12 @@ class WaitingList {
   }
   // The run as it was added, composed from its parts.
   PendingRun pending_run(const Entry& entry) const;
+  // Its scopes are those of the last entries().
   const Gang& gang(const Entry& entry) const { return gangs_[as_index(entry.shape)]; }
   // Sets whether the host takes runs from now on.
   void set_host_open(int host, bool open);
-  // After a change of the engine's hosts.
-  void update_gangs();
+  // The state of one of the engine's hosts has changed.
+  void engine_host_changed() { engine_hosts_changed_ = true; }
   const EngineCapacity* engine() const { return engine_; }
   // All hosts have so many, with those of the engine.
   std::int64_t devices() const { return devices_; }
@@ -103,6 +104,7 @@ class WaitingList {
   Gang gang_of(const Shape& shape) const;
   void remove_row(const Entry& entry);
   void sort_added();
+  void update_gangs();
 
   const SchedulingPolicy policy_;
   const Accounts& accounts_;
@@ -122,6 +124,9 @@ class WaitingList {
   // No run has had a priority since the last apply_priorities(): every key is the run's own.
   bool keys_decide_ = true;
   bool priorities_applied_ = true;
+  // The hosts on which gangs may be placed have changed since the last entries().
+  bool scopes_changed_ = false;
+  bool engine_hosts_changed_ = false;
 };
 
 }  // namespace lockstep::sched

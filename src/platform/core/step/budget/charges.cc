@@ -38,8 +38,18 @@ int weight_in(const Draft& draft, const std::string& kind) {
   return rate ? rate->weight_percent : budget::Rate{}.weight_percent;
 }
 
-std::int64_t rate_of(const Draft& draft, const std::string& host, std::size_t devices) {
-  return static_cast<std::int64_t>(devices) * weight_in(draft, device_kind_of(draft.map(), host));
+// engine: that of the attempt, in case it has not named the host.
+std::string kind_on(const Draft& draft, const model::Run& run, const std::string& engine,
+                    const std::string& host) {
+  if (!host.empty()) return device_kind_of(draft.map(), host);
+  return device_kind_without_host(
+      draft.map(), [&](const map::Pod& pod) { return draft.engine_of(pod) == engine; }, run.spec,
+      [&](const std::string& kind) { return weight_in(draft, kind); });
+}
+
+std::int64_t rate_of(const Draft& draft, const model::Run& run, const std::string& engine,
+                     const model::HostDevices& node) {
+  return std::ssize(node.devices) * weight_in(draft, kind_on(draft, run, engine, node.host));
 }
 
 int price_in(const Draft& draft, const model::Run& run) {
@@ -76,7 +86,8 @@ void record_usage(Draft& draft, const model::Attempt& attempt, Time charged) {
   const budget::Charge& charge = *attempt.charge;
   std::map<std::string, int> devices;
   for (const model::Node* node : draft.nodes_of(attempt.id))
-    devices[device_kind_of(draft.map(), node->host)] += static_cast<int>(node->devices.size());
+    devices[kind_on(draft, run, attempt.engine, node->host)] +=
+        static_cast<int>(node->devices.size());
   int starts = charge.from == attempt.created ? 1 : 0;
   for (const auto& [kind, count] : devices) {
     const std::int64_t rate = std::int64_t{count} * weight_in(draft, kind);
@@ -200,7 +211,7 @@ std::optional<DeviceTime> AvailableBudgets::take(const model::Run& run,
   if (!available) return std::nullopt;
   std::int64_t rate = 0;
   for (const model::HostDevices& each : devices)
-    rate += rate_of(draft_, each.host, each.devices.size());
+    rate += rate_of(draft_, run, draft_.engine_without_host(), each);
   const DeviceTime amount = amount_to_hold(draft_, run, rate, run.time_used);
   DeviceTime& taken = taken_[run.id.project];
   if (amount > *available - taken) return amount;
@@ -246,8 +257,24 @@ void open_charge(Draft& draft, model::Attempt& attempt) {
   budget::Charge& charge = attempt.charge.emplace();
   charge.from = draft.now();
   for (const model::Node* node : draft.nodes_of(attempt.id))
-    charge.rate_percent += rate_of(draft, node->host, node->devices.size());
+    charge.rate_percent += rate_of(draft, run, attempt.engine, {node->host, node->devices});
   hold_for(draft, attempt, amount_to_hold(draft, run, charge.rate_percent, run.time_used));
+}
+
+void charge_for_host(Draft& draft, const model::NodeId& id, const std::string& host) {
+  const model::Node& node = *draft.nodes.find(id);
+  const model::Attempt& known = *draft.attempts.find(id.attempt);
+  const model::Run& run = *draft.runs.find(id.attempt.run);
+  if (!known.charge) return;
+  const std::int64_t more = rate_of(draft, run, known.engine, {host, node.devices}) -
+                            rate_of(draft, run, known.engine, {"", node.devices});
+  if (more == 0) return;
+  model::Attempt& attempt = draft.attempts.edit(id.attempt);
+  settle_charge(draft, attempt);
+  attempt.charge->rate_percent += more;
+  hold_for(
+      draft, attempt,
+      amount_to_hold(draft, *draft.runs.find(run.id), attempt.charge->rate_percent, run.time_used));
 }
 
 void close_charge(Draft& draft, model::Attempt& attempt) {

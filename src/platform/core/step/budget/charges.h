@@ -52,6 +52,8 @@ std::string budget_wait_reason(const Draft& draft, const model::Run& run);
 
 // Holds what the attempt, whose nodes exist, needs; missing_budget() was none.
 void open_charge(Draft& draft, model::Attempt& attempt);
+// Its engine is about to name the host of the node: from now on the charge is by its devices.
+void charge_for_host(Draft& draft, const model::NodeId& node, const std::string& host);
 // The attempt has ended: settles what it used.
 void close_charge(Draft& draft, model::Attempt& attempt);
 // To start again after it ended because of its budget.

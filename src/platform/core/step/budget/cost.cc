@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "platform/core/model/hosts_by_placement.h"
 #include "platform/core/step/budget/rates.h"
 
 namespace lockstep::step {
@@ -15,6 +16,16 @@ std::int64_t cheapest_rate(const model::State& state, const model::RunSpec& spec
 
 std::int64_t price_of(const model::State& state, const model::RunSpec& spec, std::int64_t rate) {
   return rate * price_percent(state.settings, spec.run_class) / 100;
+}
+
+// An empty host: the engine that chooses hosts will name it.
+std::string kind_to_price(const model::State& state, const model::RunSpec& spec,
+                          const std::string& host) {
+  if (!host.empty()) return device_kind_of(state.map, host);
+  return device_kind_without_host(
+      state.map,
+      [&](const map::Pod& pod) { return model::engine_of(state, pod) == state.placing_engine; },
+      spec, [&](const std::string& kind) { return weight_of_kind(state.rates, kind); });
 }
 
 }  // namespace
@@ -40,8 +51,8 @@ DeviceTime cost_at_limit(const model::State& state, const model::RunSpec& spec,
                          const std::vector<model::HostDevices>& devices) {
   std::int64_t rate = devices.empty() ? cheapest_rate(state, spec) : 0;
   for (const model::HostDevices& each : devices)
-    rate += static_cast<std::int64_t>(each.devices.size()) *
-            weight_of_kind(state.rates, device_kind_of(state.map, each.host));
+    rate += std::ssize(each.devices) *
+            weight_of_kind(state.rates, kind_to_price(state, spec, each.host));
   const Duration limit =
       spec.timeout.value_or(model::timeout_default(spec.run_class, state.settings));
   return budget::use_of(price_of(state, spec, rate), limit);

@@ -43,11 +43,12 @@ void merge_orphan(Draft& draft, const model::Orphan& seen) {
     model::Orphan& added = draft.orphans.add(seen);
     if (is_to_stop) added.stop_requested_at = draft.now();
   } else if (known->has_agent != seen.has_agent || known->attempt_record != seen.attempt_record ||
-             known->devices != seen.devices) {
+             known->devices != seen.devices || known->engine != seen.engine) {
     model::Orphan& orphan = draft.orphans.edit(seen.id);
     orphan.has_agent = seen.has_agent;
     orphan.attempt_record = seen.attempt_record;
     orphan.devices = seen.devices;
+    orphan.engine = seen.engine;
     orphan.expected_end = seen.expected_end;
   }
 }
@@ -190,8 +191,18 @@ model::Run& find_or_add_run(Draft& draft, const model::RunId& id,
   return draft.runs.add(std::move(run));
 }
 
+// Without hosts, that of the list that has it. Only this one lists and ends it.
+std::string engine_of_adopted(const Draft& draft, const model::Orphan& orphan) {
+  const auto& devices = orphan.attempt_record->devices;
+  if (!devices.empty() && !devices.front().host.empty())
+    return draft.engine_of(devices.front().host);
+  return orphan.engine.empty() ? draft.engine_without_host() : orphan.engine;
+}
+
 // Its nodes count as launched: the daemon detects missing ones as for any attempt.
-void add_attempt(Draft& draft, const model::AttemptName& name, const model::AttemptRecord& record) {
+void add_attempt(Draft& draft, const model::Orphan& orphan) {
+  const model::AttemptName name = orphan.id.attempt();
+  const model::AttemptRecord& record = *orphan.attempt_record;
   for (const model::HostDevices& host_devices : record.devices) {
     model::Node node;
     node.id = {name.id, static_cast<int>(&host_devices - record.devices.data())};
@@ -204,9 +215,7 @@ void add_attempt(Draft& draft, const model::AttemptName& name, const model::Atte
   attempt.id = name.id;
   attempt.generation = name.generation;
   attempt.is_placed = record.devices.empty() || !record.devices.front().host.empty();
-  attempt.engine = attempt.is_placed && !record.devices.empty()
-                       ? draft.engine_of(record.devices.front().host)
-                       : draft.engine_without_host();
+  attempt.engine = engine_of_adopted(draft, orphan);
   attempt.created = draft.now();  // its agents have as much time to call as those of a new attempt
   draft.attempts.add(std::move(attempt));
 }
@@ -274,7 +283,7 @@ Result<void> handle_event(Draft& draft, const model::AdoptOrphan& event) {
   run.awaits_dependencies = run.stop_requested = false;
   model::add_audit_entry(run.audit,
                          {.time = draft.now(), .by = one_line(event.by), .what = run.reason});
-  add_attempt(draft, name, record);
+  add_attempt(draft, *orphans.front());
   for (const model::Orphan* orphan : orphans) draft.orphans.edit(orphan->id).terminated = true;
   return {};
 }

@@ -107,6 +107,11 @@ class Draft {
   // The map is made from the hosts. After an edit of a row that changes it: update_map().
   bool hosts_make_map() const { return state_.hosts_make_map; }
   bool has_placing_engine() const { return !state_.placing_engine.empty(); }
+  const std::string& engine_of(const map::Pod& pod) const { return model::engine_of(state_, pod); }
+  // True if an engine chooses among the hosts of this pod.
+  bool is_of_placing_engine(const map::Pod& pod) const {
+    return engine_of(pod) == state_.placing_engine;
+  }
   model::HostsByPlacement hosts_by_placement() const {
     return model::hosts_by_placement(state_, map());
   }

@@ -161,6 +161,7 @@ void update_from_engine(Draft& draft, const model::Node& known, const model::Obs
 
 // The engine has started the node there, so the limits of the start count from now.
 void name_host(Draft& draft, const model::NodeId& id, const std::string& host) {
+  charge_for_host(draft, id, host);
   model::Node& node = draft.nodes.edit(id);
   node.host = host;
   if (node.state != model::NodeState::allocated) return;

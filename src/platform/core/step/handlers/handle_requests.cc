@@ -1,4 +1,6 @@
 // Requests of users: submit, stop and resume a run.
+#include <functional>
+
 #include "base/format.h"
 #include "map/query.h"
 #include "platform/core/model/command.h"
@@ -118,12 +120,6 @@ Result<void> check_limits(const Draft& draft, const model::RunSpec& spec,
   return {};
 }
 
-// True if the hosts on which Lockstep places runs can hold it, or those of the engine that chooses.
-bool fits_one_placement(const Draft& draft, const sched::PendingRun& run) {
-  const model::HostsByPlacement hosts = draft.hosts_by_placement();
-  return sched::check_fits(hosts.by_lockstep, run) || sched::check_fits(hosts.by_engine, run);
-}
-
 // A run that the map cannot hold is refused, unless hosts may join: then it waits for them. Labels
 // that no host has are refused always: they may be a typing error.
 Result<void> check_fits_map(const Draft& draft, const model::RunId& id,
@@ -131,8 +127,11 @@ Result<void> check_fits_map(const Draft& draft, const model::RunId& id,
   TRY(check_labels_exist(draft.map(), spec.needs));
   if (draft.map_growth() != sched::MapGrowth::none) return {};
   const sched::PendingRun run = fit_request_of(id, spec);
-  if (draft.has_placing_engine() && fits_one_placement(draft, run)) return {};
-  return sched::check_fits(draft.map(), run);
+  if (!draft.has_placing_engine()) return sched::check_fits(draft.map(), run);
+  const auto is_of_engine = [&](const map::Pod& pod) { return draft.is_of_placing_engine(pod); };
+  return sched::check_fits(sched::HostTable(draft.map(), std::not_fn(is_of_engine)),
+                           sched::engine_host_table(sched::HostTable(draft.map(), is_of_engine)),
+                           run);
 }
 
 }  // namespace

@@ -230,7 +230,8 @@ bool IncrementalScheduler::sync_leftovers(const Draft& draft) {
 
 void IncrementalScheduler::make_scheduler(const Draft& draft) {
   engine_hosts_.clear();
-  if (!draft.has_placing_engine()) {
+  has_placing_engine_ = draft.has_placing_engine();
+  if (!has_placing_engine_) {
     scheduler_ = std::make_unique<sched::Scheduler>(draft.map(), policy_, draft.map_growth());
     return;
   }
@@ -461,7 +462,7 @@ void IncrementalScheduler::compute_start_times() const {
   for (std::size_t i = 0; i < estimates.size(); ++i)
     start_times_->push_back(
         {waiting()[i].expected_start ? waiting()[i].expected_start : estimates[i], std::nullopt});
-  if (!engine_hosts_.empty()) return;  // it starts and ends runs by rules of its own
+  if (has_placing_engine_) return;  // it starts and ends runs by rules of its own
   const sched::LatestStartInput open = latest_start_input();
   for (const sched::Allocation* allocation : open.allocations)
     bounds_valid_until_ =

@@ -126,7 +126,8 @@ class IncrementalScheduler {
   const sched::SchedulingPolicy policy_;
   const ReasonUpdates reason_updates_;
   std::unique_ptr<sched::Scheduler> scheduler_;  // null: empty, see reset()
-  std::set<std::string> engine_hosts_;           // among which an engine chooses
+  bool has_placing_engine_ = false;
+  std::set<std::string> engine_hosts_;  // among which it chooses; none, before it has named them
   std::map<model::RunId, SchedulerInput> inputs_;
   std::set<model::RunId> unplaced_;  // an engine has chosen the hosts of their attempts
   // The allocations in the scheduler of orphans, of given-up nodes and of the hosts of unplaced
