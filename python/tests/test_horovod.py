@@ -2,6 +2,7 @@
 
 import functools
 import random
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from ranks import Crew
 
 import lockstep.horovod.torch as hvd
+from lockstep.horovod.torch.world import world
 
 SIZE = 4
 TYPES = (
@@ -302,6 +304,25 @@ def process_sets(rank: int) -> None:
     assert hvd.remove_process_set(even) and hvd.remove_process_set(odd)
     assert not hvd.remove_process_set(hvd.global_process_set)
     fails(lambda: hvd.allreduce(tensor, process_set=own), "not in use")
+
+
+def process_set_of_a_late_rank(rank: int) -> None:
+    worker = world("a test").worker
+    if rank == 3:  # others could use the set before this rank knows it
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(worker, "add_set", functools.partial(late, worker.add_set))
+            pair = hvd.add_process_set([1, 2])
+    else:
+        pair = hvd.add_process_set([1, 2])
+    if pair.included():
+        assert hvd.allreduce(torch.ones(1), op=hvd.Sum, process_set=pair).item() == 2
+    hvd.remove_process_set(pair)
+    assert hvd.allreduce(torch.ones(1), op=hvd.Sum).item() == SIZE
+
+
+def late(call: Callable[..., None], *arguments: Any) -> None:
+    time.sleep(0.2)
+    call(*arguments)
 
 
 def random_orders_with_join(rank: int) -> None:
@@ -672,7 +693,8 @@ CHECKS = [
     allreduce_in_place, allreduce_fused, allreduce_scaled, allreduce_gradients, allreduce_adasum,
     compression_of_gradients, grouped_allreduce, allgather, allgather_gradients, grouped_allgather,
     broadcast, broadcast_gradients, alltoall, alltoall_gradients, reducescatter,
-    reducescatter_gradients, grouped_reducescatter, process_sets, random_orders_with_join,
+    reducescatter_gradients, grouped_reducescatter, process_sets,
+    process_set_of_a_late_rank, random_orders_with_join,
     join_allows_sums_only, wrong_shapes, wrong_types, wrong_roots_ops_and_groups, wrong_arguments,
     duplicate_names, parameters_are_broadcast, optimizer_state_is_broadcast, objects,
     optimizer_equals_one_process, optimizer_adds_backward_passes,

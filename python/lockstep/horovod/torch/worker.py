@@ -70,6 +70,7 @@ class _Inbox:
     handles: list[Handle] = field(default_factory=list)
     since: float = 0.0  # when the first of them came
     size: int = 0  # of their tensors, in bytes
+    since_wait: int = 0  # requests since a caller last began to wait
     waiting: int = 0  # callers that wait for a handle
     joining: bool = False
     stopping: bool = False
@@ -87,7 +88,7 @@ class Worker:
         # Held during a cycle. It guards the negotiation, the plans and the exchange's memory.
         self._cycle_mutex = threading.Lock()
         self._progress, self._is_idle = False, True  # after the last cycle
-        self._usual = 1  # requests of a cycle that a caller has begun
+        self._usual = 1  # requests that come before a caller waits
         self._plans: dict[tuple[int, ...], list[list[Response]]] = {}
         self._plans_version = -1  # of the negotiation
         self._condition = threading.Condition()
@@ -116,6 +117,7 @@ class Worker:
             if not inbox.handles:
                 inbox.since = time.monotonic()
             inbox.handles.append(handle)
+            inbox.since_wait += 1
             inbox.size += sum(tensor.nbytes for tensor in handle.work.inputs)
             if inbox.waiting or self._has_all(inbox) != had_all:
                 self._condition.notify_all()
@@ -130,13 +132,15 @@ class Worker:
     def run_until_done(self, handle: Handle) -> None:
         """Runs cycles in the caller's thread until the handle is done."""
         with self._condition:
-            self._inbox.waiting += 1
+            inbox = self._inbox
+            inbox.waiting += 1
+            if inbox.since_wait:
+                self._usual, inbox.since_wait = inbox.since_wait, 0
         try:
             while not handle.is_done():
                 with self._cycle_mutex:
                     if not handle.is_done():
                         self._await_cycle()
-                        self._usual = max(1, len(self._inbox.handles))
                         self._run_cycle()
         finally:
             with self._condition:

@@ -61,9 +61,11 @@ class World:
         assert wanted is not None
         number = self._next_set
         self._next_set += 1
-        # The worker may learn of other ranks' requests before this rank has the connection.
+        # The worker may learn of other ranks' requests before this rank has the connection, and no
+        # rank makes one before the workers of all know the set.
         group = Group(wanted, None, self.rank)
         self.worker.add_set(number, group)
+        dist.barrier(group=self._setup.group)
         group.group = self._connect(wanted).group
         process_set.attach(number, wanted, self.rank)
         self.sets[number] = process_set
