@@ -1,9 +1,10 @@
 """The checks after a round, whatever was killed: the store against the ranks' own rank_logs.
 
-**What may be missing.** A report or line that the rank's log calls done is in the store, with one
-exception: an agent that is killed loses what it had not read yet from the ranks' pipes and
+**What may be missing.** A report or line that the rank's log calls done is in the store, with two
+exceptions. An agent that is killed loses what it had not read yet from the ranks' pipes and
 sockets, and lines of the last 100 ms, which it had not spooled. So reports of a rank within
 AGENT_HELD of its agent's death may be missing. Spooled items may not: the janitor stores them.
+A rank that is killed loses the metrics that its thread had not sent, those of METRICS_HELD.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from _survive.plan import GANG, OWN_EXIT, QUEUED, SINGLE, STEPS, Plan
 from _survive.rank_logs import RankLog
 
 AGENT_HELD = 1.0  # seconds; 0.1 s and what a busy machine adds until an agent has its turn
+METRICS_HELD = 0.04  # seconds; 0.02 s and what a busy machine adds until the thread has its turn
 DEVICES_OF_HOST = 3
 DOWNTIME_CHECKED = 0.7  # seconds; in a shorter absence a step may be late on a busy machine
 LOSSES = ("rank_lost", "node_lost", "node_stopped", "launch_failed")
@@ -47,6 +49,15 @@ class RoundRecord:
             and kill.member.node == log.node
             and log.begun[step] > kill.time - AGENT_HELD
             for kill in self.done_kills
+        )
+
+    def metrics_may_be_missing(self, log: RankLog, step: int) -> bool:
+        """The same for metrics, which are also lost if the rank died so soon."""
+        return self.may_be_missing(log, step) or any(
+            kill.member.pid in (start["pid"] for start in log.starts)
+            and log.begun[step] > kill.time - METRICS_HELD
+            for kill in self.done_kills
+            if kill.member.kind == "rank"
         )
 
 
@@ -224,7 +235,7 @@ def allowed_values(evidence: RoundRecord, run: str, rank: int, step: int) -> lis
         if log.rank != rank or step not in log.begun:
             continue
         allowed.append(step + log.epoch / 1000)
-        if step in log.done and not evidence.may_be_missing(log, step):
+        if step in log.done and not evidence.metrics_may_be_missing(log, step):
             return allowed
     return [*allowed, None]
 
