@@ -12,7 +12,7 @@ from pathlib import Path
 
 from _contest.contest import BUILD
 from _insight.daemon import Daemon
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, Request
 
 from _page.chromium import new_context, processor_seconds, url_of
 from _page.rows import say, say_rate
@@ -24,6 +24,7 @@ DRAWN_MAX = 1000.0  # ms
 FRAMES_MIN = 30.0  # a second
 WRITER = BUILD / "bin" / "bench_write_curves"
 WRITE_SECONDS = 3600.0
+ANSWER_SECONDS = 120.0
 # The first step of each metric, so that the run has them; the others are written by WRITER.
 LOGS = """
 import sys, lockstep
@@ -69,11 +70,13 @@ def measure(daemon: Daemon, tabs: Browser, steps: int) -> None:
         context = new_context(tabs, daemon)
         context.add_init_script(WATCH)
         page = context.new_page()
+        asked = calls_under_way(page)
         page.goto(f"{url_of(daemon)}/runs/{run}")
         page.wait_for_function("window.drawn")
         times.append(float(page.evaluate("window.drawn")))
         charts = int(page.evaluate("window.charts"))
-        rates.append(zoom_rate(page, steps))
+        wait_for_answers(page, asked)
+        rates.append(float(page.evaluate(ZOOMS, steps)))
         context.close()
     points = f"{METRICS} charts x {RANKS} ranks x {steps:,} points"
     say(f"{charts} charts in view of {points} drawn", "ms", statistics.median(times), DRAWN_MAX)
@@ -118,9 +121,22 @@ def name_in_series(home: Path, run: str) -> str:
     return f"{project}.{generation}/{number}" if generation else run
 
 
-def zoom_rate(page: Page, steps: int) -> float:
-    page.wait_for_load_state("networkidle")
-    return float(page.evaluate(ZOOMS, steps))
+def calls_under_way(page: Page) -> set[Request]:
+    """The page's calls of the API that have no answer so far. Playwright never counts the script
+    of a shared worker as loaded, so it never calls this page's network idle."""
+    asked: set[Request] = set()
+    page.on("request", lambda each: asked.add(each) if "/api/" in each.url else None)
+    page.on("requestfinished", lambda each: asked.discard(each))
+    page.on("requestfailed", lambda each: asked.discard(each))
+    return asked
+
+
+def wait_for_answers(page: Page, asked: set[Request]) -> None:
+    end = time.monotonic() + ANSWER_SECONDS
+    while asked:
+        if time.monotonic() > end:
+            raise RuntimeError(f"no answer to {len(asked)} calls after {ANSWER_SECONDS:.0f} s")
+        page.wait_for_timeout(100)
 
 
 def wait_for_end(daemon: Daemon, run: str) -> None:
