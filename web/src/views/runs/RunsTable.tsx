@@ -36,7 +36,7 @@ interface Props {
   toggleSort: (field: string) => void;
   selection: RowSelectionState;
   setSelection: (change: (before: RowSelectionState) => RowSelectionState) => void;
-  /** Of the runs of all rows, also of those in closed groups. */
+  /** The share of all rows that is selected, with those in closed groups. */
   selected: Share;
   toggleAll: () => void;
   cursor: number;

@@ -2,11 +2,11 @@
 import type { CSSProperties } from "react";
 import type { ColumnView } from "./columns";
 
-/** Of the column of boxes, in pixels. */
+/** The width of the column of boxes, in pixels. */
 export const boxWidth = 34;
 
 export interface PlacedColumn extends ColumnView {
-  /** Of a pinned column: where it stays, in pixels from the left of the table. */
+  /** The place of a pinned column, in pixels from the left of the table. */
   left?: number;
   /** The last pinned one: a line separates it from those that scroll. */
   isEdge?: boolean;

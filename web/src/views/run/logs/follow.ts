@@ -3,9 +3,9 @@
 /** Where a box is scrolled to, in pixels. */
 export interface Scroll {
   top: number;
-  /** Of all lines. */
+  /** The height of all lines. */
   height: number;
-  /** Of the box. */
+  /** The height of the box. */
   view: number;
 }
 
