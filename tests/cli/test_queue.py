@@ -42,6 +42,7 @@ def test_the_queue_shows_who_waits_for_whom_and_until_when(busy: Cluster) -> Non
     first = queue["waiting"][0]
     assert (first["run"], first["blocker"]) == ("default/2", "default/1")
     assert first["expected_start"] == queue["allocations"][0]["expected_end"]
+    assert [run["reserved"] for run in queue["waiting"]] == [True, False]
     assert "and 1 more" in busy.ok("queue", "--limit", "1")
 
 

@@ -37,6 +37,7 @@ struct WaitingView {
   std::string reason;
   std::optional<std::string> blocker;
   std::optional<Time> expected_start;
+  bool reserved = false;
   std::optional<Time> latest_start;
   bool held = false;
 
@@ -56,6 +57,8 @@ struct WaitingView {
         field("expected_start", &WaitingView::expected_start,
               "an estimate: when it starts if all run as long as they may and none passes "
               "another; absent: there is no estimate"),
+        field("reserved", &WaitingView::reserved,
+              "its devices are reserved at the expected start: no run behind it delays it"),
         field(
             "latest_start", &WaitingView::latest_start,
             "it starts no later as long as nothing is submitted that may pass it, no time limit is "

@@ -73,6 +73,7 @@ api::WaitingView waiting_view(const model::Run& run) {
           .reason = run.reason,
           .blocker = std::nullopt,
           .expected_start = run.not_before,
+          .reserved = false,
           .latest_start = std::nullopt,
           .held = run.held.has_value()};
 }
@@ -83,6 +84,7 @@ api::WaitingView waiting_view(const model::Run& run, const sched::WaitingRun& wa
   view.reason = waiting.reason;
   if (waiting.blocker) view.blocker = text(*waiting.blocker);
   view.expected_start = starts.expected;
+  view.reserved = waiting.reserved;
   view.latest_start = starts.latest;
   return view;
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/temporary_folder_for_test.h"
+#include "platform/store/identity_store.h"
 
 namespace lockstep::store {
 namespace {
@@ -83,6 +84,25 @@ TEST_F(DocumentStoreTest, ARemovedDocumentIsGone) {
   const std::int64_t id = store_.add(named("weekly"), audit_record()).value();
   ASSERT_TRUE(store_.remove(id, audit_record()));
   EXPECT_EQ(store_.find(id).error().code, Code::not_found);
+}
+
+TEST_F(DocumentStoreTest, ViewsLeaveWithTheirUserAndReportsWithTheirProject) {
+  Document view = named("failed");
+  view.kind = DocumentKind::view;
+  view.project = "";
+  Document elsewhere = named("elsewhere");
+  elsewhere.project = "vision";
+  for (const Document& document : {view, named("weekly"), elsewhere})
+    ASSERT_TRUE(store_.add(document, audit_record()));
+  view.user = "bob";
+  ASSERT_TRUE(store_.add(view, audit_record()));
+  SqlIdentityStore people(*database_);
+  ASSERT_TRUE(people.commit({{identity::User{.name = "ann", .removed = kSaved}}}, {}));
+  EXPECT_EQ(store_.count_of("ann").value(), 2) << "her reports are the projects'";
+  EXPECT_EQ(store_.count_of("bob").value(), 1);
+  ASSERT_TRUE(
+      people.commit({{.row = identity::Project{.name = "demo"}, .removed = true}}, audit_record()));
+  EXPECT_THAT(names({.kind = DocumentKind::report}), ElementsAre("elsewhere"));
 }
 
 }  // namespace

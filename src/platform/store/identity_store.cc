@@ -25,6 +25,19 @@ Result<identity::Directory> load_rows_of(Database& database) {
   return directory;
 }
 
+// Nobody can read the views of a removed user. A new project must not get the reports of a removed
+// one of its name.
+Result<void> remove_documents(Database& database, const identity::Change& change) {
+  const auto* user = std::get_if<identity::User>(&change.row);
+  if (user != nullptr && user->removed)
+    return database.execute("delete from documents where user = :user and kind = 'view'",
+                            user->name);
+  const auto* project = std::get_if<identity::Project>(&change.row);
+  if (project != nullptr && change.removed)
+    return database.execute("delete from documents where project = :project", project->name);
+  return {};
+}
+
 }  // namespace
 
 Result<identity::Directory> SqlIdentityStore::load_directory() {
@@ -37,12 +50,14 @@ Result<identity::Directory> SqlIdentityStore::load_directory() {
 Result<void> SqlIdentityStore::commit(const identity::Changes& changes,
                                       const std::optional<model::AuditRecord>& record) {
   return database_.transaction([&]() -> Result<void> {
-    for (const identity::Change& change : changes)
+    for (const identity::Change& change : changes) {
       TRY(std::visit(
           [&](const auto& row) {
             return change.removed ? remove(database_, row) : upsert(database_, row);
           },
           change.row));
+      TRY(remove_documents(database_, change));
+    }
     return record ? add(database_, *record) : Result<void>();
   });
 }

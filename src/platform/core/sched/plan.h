@@ -153,6 +153,7 @@ struct WaitingRun {
   // For a head, and for a run that exceeds a limit: its start if all runs use their whole time
   // limits. None: it is behind a head, or it cannot start at present.
   std::optional<Time> expected_start = {};
+  bool reserved = false;     // a head: no run behind it delays its expected start
   bool behind_head = false;  // it waits behind the blocker in the queue, which its reason names
   bool operator==(const WaitingRun&) const = default;
 };

@@ -210,6 +210,8 @@ TEST(ReasonUpdates, NameTheBlockerAndWhenTheHeadStarts) {
                     HasSubstr("0 have")));
   EXPECT_EQ(waiting[0].blocker, run(1));
   EXPECT_EQ(waiting[0].expected_start, at_second(100));
+  EXPECT_TRUE(waiting[0].reserved);
+  EXPECT_FALSE(waiting[1].reserved);
   EXPECT_THAT(waiting[1].reason.line(), AllOf(HasSubstr("behind demo/2"), HasSubstr("8m 20s")));
   EXPECT_EQ(waiting[1].blocker, run(2));
   EXPECT_EQ(waiting[1].expected_start, std::nullopt);
@@ -227,6 +229,7 @@ TEST(ReasonUpdates, OfWhoeverMayPassAreWhatItWaitsForItself) {
   ASSERT_EQ(waiting.size(), 2u);
   EXPECT_EQ(waiting[0].blocker, run(1));
   EXPECT_EQ(waiting[1].blocker, run(9));
+  EXPECT_FALSE(waiting[0].reserved || waiting[1].reserved) << "any run may delay both";
   EXPECT_THAT(waiting[1].reason.line(),
               AllOf(HasSubstr("waits for demo/9"), HasSubstr("1 host with 1 free device"),
                     HasSubstr("0 have")));
@@ -368,6 +371,7 @@ TEST(Limits, OfAProjectPassOverItsRunsUntilEnoughIsGivenBack) {
               AllOf(HasSubstr("3 devices"), HasSubstr("project demo"), HasSubstr("2 of the 3")));
   EXPECT_EQ(waiting[0].blocker, run(1));
   EXPECT_EQ(waiting[0].expected_start, at_second(50));
+  EXPECT_FALSE(waiting[0].reserved);
   scheduler.remove_allocation({"other", 4});
   scheduler.remove_allocation(run(2));
   EXPECT_THAT(starts(scheduler, 40), IsEmpty());

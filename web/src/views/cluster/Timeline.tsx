@@ -59,7 +59,7 @@ function tip(row: TimelineRow, now: number): string {
   ];
   if (row.latest !== null)
     lines.push(`starts ${formatAgo(row.latest, now)} at the latest: ${formatExact(row.latest)}`);
-  if (row.kind === "reserved") lines.push("devices are kept for it: others wait behind it");
+  if (row.kind === "reserved") lines.push("its devices are reserved: no run behind it delays it");
   if (row.blocker) lines.push(`waits for ${row.blocker}`);
   return lines.join("\n");
 }

@@ -14,8 +14,8 @@ function queue(...waiting: ReturnType<typeof waits>[]): Queue {
   return { waiting, allocations } as unknown as Queue;
 }
 
-it("the start of a run is reserved if others wait behind it", () => {
-  const head = waits("demo/2", "demo/1", "2026-01-01T01:00:00Z");
+it("a run is drawn as reserved if the scheduler has reserved its start", () => {
+  const head = { ...waits("demo/2", "demo/1", "2026-01-01T01:00:00Z"), reserved: true };
   const behind = waits("demo/3", "demo/2", "2026-01-01T02:00:00Z");
   const { rows } = timelineOf(queue(head, behind), now);
   expect(rows.map(({ id, kind }) => [id, kind])).toEqual([
@@ -23,13 +23,6 @@ it("the start of a run is reserved if others wait behind it", () => {
     ["demo/2", "reserved"],
     ["demo/3", "waiting"],
   ]);
-});
-
-it("a run under a limit, and one of a project that is not shown, reserve nothing", () => {
-  const limited = waits("demo/2", "demo/1", "2026-01-01T01:00:00Z");
-  const hidden = waits("", null, "2026-01-01T01:00:00Z");
-  const { rows } = timelineOf(queue(limited, hidden), now);
-  expect(rows.map(({ kind }) => kind)).toEqual(["running", "waiting", "waiting"]);
 });
 
 it("a latest start does not stretch the axis, and is no earlier than the expected one", () => {

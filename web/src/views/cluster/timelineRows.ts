@@ -5,7 +5,7 @@ export interface TimelineRow {
   key: string;
   id: string;
   name: string;
-  /** Devices are kept for the start of a run that is reserved: other runs wait behind it. */
+  /** No other run delays the start of a run that is reserved. */
   kind: "running" | "reserved" | "waiting";
   from: number;
   to: number;
@@ -15,11 +15,7 @@ export interface TimelineRow {
   blocker: string;
 }
 
-/**
- * Running runs from now to their limit, waiting ones from their expected start to their limit. The
- * API names no reservations. A run behind the head of the queue has the head as its blocker, so a
- * waiting run that blocks another one is a head, whose start is reserved.
- */
+/** Running runs from now to their limit, waiting ones from their expected start to their limit. */
 export function timelineOf(queue: Queue, now: number): { rows: TimelineRow[]; end: number } {
   const running = queue.allocations.map((run, index) => ({
     key: `a${run.run || index}`,
@@ -31,7 +27,6 @@ export function timelineOf(queue: Queue, now: number): { rows: TimelineRow[]; en
     latest: null,
     blocker: "",
   }));
-  const blockers = new Set(queue.waiting.map((run) => run.blocker ?? ""));
   const waiting = queue.waiting.flatMap((run, index) => {
     if (!run.expected_start) return [];
     const from = Math.max(now, Date.parse(run.expected_start));
@@ -41,7 +36,7 @@ export function timelineOf(queue: Queue, now: number): { rows: TimelineRow[]; en
         key: `w${run.run || index}`,
         id: run.run,
         name: run.name || run.run,
-        kind: run.run && blockers.has(run.run) ? ("reserved" as const) : ("waiting" as const),
+        kind: run.reserved ? ("reserved" as const) : ("waiting" as const),
         from,
         to,
         latest: run.latest_start ? Math.max(from, Date.parse(run.latest_start)) : null,

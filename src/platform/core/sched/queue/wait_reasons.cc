@@ -183,6 +183,7 @@ void WaitExplainer::explain(const Entry& entry, WaitingRun& waiting) {
   waiting.blocker = found.blocker;
   waiting.reason = found.reason;
   waiting.expected_start = found.start;
+  waiting.reserved = found.start && policy_.backfill_mode != BackfillMode::greedy;
 }
 
 // It waits for the first time at which enough devices of its project, or user, are freed.
