@@ -25,8 +25,8 @@ Result<identity::Directory> load_rows_of(Database& database) {
   return directory;
 }
 
-// Nobody can read the views of a removed user. A new project must not get the reports of a removed
-// one of its name.
+// The views of a removed user, which only the user could read, and the reports of a removed
+// project, which a new one of the same name would get.
 Result<void> remove_documents(Database& database, const identity::Change& change) {
   const auto* user = std::get_if<identity::User>(&change.row);
   if (user != nullptr && user->removed)
