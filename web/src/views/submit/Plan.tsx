@@ -50,7 +50,10 @@ export function Plan({ spec }: { spec: SubmittedSpec | string }) {
           <dd>
             {data.reason}
             {data.runs_ahead > 0 && (
-              <span className="muted"> ({data.runs_ahead} stand before it)</span>
+              <span className="muted">
+                {" "}
+                ({data.runs_ahead === 1 ? "1 stands" : `${data.runs_ahead} stand`} before it)
+              </span>
             )}
           </dd>
         </>
