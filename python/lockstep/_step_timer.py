@@ -29,18 +29,22 @@ class StepTimer:
     Lockstep compares the compute times of all ranks and names a rank that is slower than the
     others. Ranks that train together wait for each other, so the waits must not be in it.
 
+    Without ``batches``, ``data_seconds`` is the time in which the program waited for PyTorch's
+    DataLoader, if Lockstep knows it: under ``lockstep run`` with its backend or ``shard``.
+
     Args:
         synchronize: waits for the device, such as ``torch.cuda.synchronize``: without it, kernels
             that are queued count where the program first waits for them.
     """
 
     is_used = False  # by this process: it needs no times of optimizer steps
+    loader_seconds: float | None = None  # waits for a DataLoader since the last step; None: unknown
 
     def __init__(self, synchronize: Callable[[], object] | None = None) -> None:
         StepTimer.is_used = True
         self._synchronize = synchronize
         self._begun = time.monotonic()
-        self._data = 0.0
+        self._data: float | None = None  # without batches()
         self._waiting = 0.0
 
     def batches(self, loader: Iterable[Batch]) -> Iterator[Batch]:
@@ -53,7 +57,7 @@ class StepTimer:
             except StopIteration:
                 return
             finally:
-                self._data += time.monotonic() - begun
+                self._data = (self._data or 0.0) + time.monotonic() - begun
             yield batch
 
     @contextmanager
@@ -72,15 +76,16 @@ class StepTimer:
         self._wait_for_device()
         now = time.monotonic()
         whole = now - self._begun
-        log(
-            {
-                "step_seconds": whole,
-                "data_seconds": self._data,
-                "compute_seconds": max(0.0, whole - self._data - self._waiting),
-            },
-            step,
-        )
-        self._begun, self._data, self._waiting = now, 0.0, 0.0
+        data = StepTimer.loader_seconds if self._data is None else self._data
+        times = {"step_seconds": whole}
+        if data is not None:
+            times["data_seconds"] = data
+        times["compute_seconds"] = max(0.0, whole - (data or 0.0) - self._waiting)
+        log(times, step)
+        self._begun, self._waiting = now, 0.0
+        if self._data is not None:
+            self._data = 0.0
+        StepTimer.loader_seconds = None
 
     def _wait_for_device(self) -> None:
         if self._synchronize is not None:

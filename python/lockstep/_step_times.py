@@ -74,6 +74,8 @@ class _StepTimes:
         values: dict[str, float | DeviceNumber] = {}
         if not StepTimer.is_used:
             values = _times(seconds, waited, data)
+        elif data is not None:
+            StepTimer.loader_seconds = (StepTimer.loader_seconds or 0.0) + data
         if flops is not None and not is_logged("flops"):
             values.update({"flops": flops, **flops_possible(seconds)})
         if values and has_agent():

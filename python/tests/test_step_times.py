@@ -156,6 +156,25 @@ def test_a_step_has_the_time_of_its_data_and_from_the_tenth_on_its_flops(
     assert [values.get("flops") for values in steps] == [None] * 8 + [FLOPS] * 6
 
 
+def test_a_step_timer_without_batches_has_the_time_of_the_data_loader(
+    agent: FakeAgent, tmp_path: Path
+) -> None:
+    program = STEPS.format(
+        store=tmp_path / "store",
+        workers=0,
+        before="timer = lockstep.StepTimer()",
+        after="timer.step(step)",
+    )
+    steps = [report["values"] for report in agent.reports_of(program)]
+    steps = [values for values in steps if "step_seconds" in values]
+    assert len(steps) == 15
+    for values in steps[1:]:
+        assert 0.02 <= values["data_seconds"] <= values["step_seconds"]
+        times = values["data_seconds"] + values["compute_seconds"]
+        assert times == pytest.approx(values["step_seconds"])
+    assert "data_seconds" not in steps[0], "the first step of the optimizer has no beginning"
+
+
 def test_flops_that_the_program_reports_are_the_only_ones(agent: FakeAgent, tmp_path: Path) -> None:
     program = STEPS.format(
         store=tmp_path / "store",
