@@ -21,6 +21,7 @@
 #include "comm/torch/connect.h"
 #include "comm/torch/launcher_environment.h"
 #include "comm/torch/work.h"
+#include "fusion.h"
 #include "train.h"
 #include "train/faults.h"
 #include "train/measure/data_time.h"
@@ -100,6 +101,7 @@ PYBIND11_MODULE(_lockstep, module) {
         return flops.end_step(std::chrono::steady_clock::now());
       });
   module.def("set_label", &lockstep::python::set_label);
+  lockstep::python::bind_fusion(module);
   module.def("shutdown_all", &lockstep::comm::BackendGroup::leave_all, GiveUpLock());
   // Once, before the first use of the training engine. Its classes take as long as all the rest of
   // the start of a group that only communicates.

@@ -35,6 +35,12 @@ class StepFlops:
 def set_label(label: bytes) -> bytes:
     """Sets this thread's flight label, cut to 24 bytes; returns the label before."""
 
+def pack_tensors(buffer: Any, tensors: list[Any]) -> None:
+    """Copies the elements of all tensors into the buffer, one tensor after another."""
+
+def unpack_tensors(buffer: Any, tensors: list[Any]) -> None:
+    """Copies the elements of the buffer back."""
+
 def shutdown_all() -> None:
     """Ends every backend of this process and joins its threads."""
 

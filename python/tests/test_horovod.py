@@ -121,6 +121,57 @@ def allreduce_fused(rank: int) -> None:
         assert hvd.poll(handle)
 
 
+def allreduce_fused_of_every_layout(rank: int) -> None:
+    """Tensors whose elements are not one after another travel with others."""
+    own = values(6, 5, rank=rank)
+    phases = torch.complex(own, -own)
+    calls: dict[str, Callable[[], tuple[torch.Tensor, torch.Tensor]]] = {
+        "rows": lambda: (own.clone(), sum(of_all(6, 5))),
+        "transposed": lambda: (own.clone().t(), sum(of_all(6, 5)).t()),
+        "strided": lambda: (own.clone()[:, ::2], sum(of_all(6, 5))[:, ::2]),
+        "channels": lambda: (
+            values(2, 3, 2, 2, rank=rank).contiguous(memory_format=torch.channels_last),
+            sum(of_all(2, 3, 2, 2)),
+        ),
+        "scalar": lambda: (torch.tensor(float(rank)), torch.tensor(6.0)),
+        "empty": lambda: (torch.empty(0, 3), torch.empty(0, 3)),
+        "parameter": lambda: (torch.nn.Parameter(own.clone()), sum(of_all(6, 5))),
+        "complex": lambda: (
+            phases.clone(),
+            torch.complex(sum(of_all(6, 5)), -sum(of_all(6, 5))),
+        ),
+        "conjugate": lambda: (
+            phases.clone().conj(),
+            torch.complex(sum(of_all(6, 5)), sum(of_all(6, 5))),
+        ),
+    }
+    for _ in range(2):  # the second time from the cache
+        new = {
+            name: hvd.allreduce_async(call()[0], name=f"new.{name}", op=hvd.Sum)
+            for name, call in calls.items()
+        }
+        owned = {name: call()[0] for name, call in calls.items()}
+        placed = {
+            name: hvd.allreduce_async_(tensor, name=f"placed.{name}", op=hvd.Sum)
+            for name, tensor in owned.items()
+        }
+        for name, call in calls.items():
+            _, expected = call()
+            assert torch.equal(hvd.synchronize(new[name]), expected), name
+            assert hvd.synchronize(placed[name]) is owned[name]
+            assert torch.equal(owned[name], expected), name
+
+
+def allreduce_changes_what_a_gradient_needs(rank: int) -> None:
+    """torch notices that the tensors were changed in place."""
+    weight = torch.ones(3, requires_grad=True)
+    kept = [(weight * factor).exp() for factor in (1.0, 2.0)]
+    handles = [hvd.allreduce_async_(each, name=f"kept.{n}") for n, each in enumerate(kept)]
+    for handle in handles:
+        hvd.synchronize(handle)
+    fails(lambda: sum(each.sum() for each in kept).backward(), "modified by an inplace operation")
+
+
 def allreduce_scaled(rank: int) -> None:
     own = values(10, rank=rank)
     result = hvd.allreduce(own, op=hvd.Sum, prescale_factor=0.5, postscale_factor=3.0)
@@ -690,17 +741,17 @@ def begins_again_after_shutdown(rank: int) -> None:
 
 CHECKS = [
     ranks_and_sizes, built, allreduce_of_every_type, allreduce_average, allreduce_other_ops,
-    allreduce_in_place, allreduce_fused, allreduce_scaled, allreduce_gradients, allreduce_adasum,
-    compression_of_gradients, grouped_allreduce, allgather, allgather_gradients, grouped_allgather,
-    broadcast, broadcast_gradients, alltoall, alltoall_gradients, reducescatter,
-    reducescatter_gradients, grouped_reducescatter, process_sets,
-    process_set_of_a_late_rank, random_orders_with_join,
-    join_allows_sums_only, wrong_shapes, wrong_types, wrong_roots_ops_and_groups, wrong_arguments,
-    duplicate_names, parameters_are_broadcast, optimizer_state_is_broadcast, objects,
-    optimizer_equals_one_process, optimizer_adds_backward_passes,
-    optimizer_reduces_what_a_rank_lacks, optimizer_can_be_clipped, optimizer_of_sparse_gradients,
-    optimizer_of_a_process_set, optimizer_with_adasum, optimizer_checks_its_arguments,
-    sync_batch_norm, barriers, begins_again_after_shutdown,
+    allreduce_in_place, allreduce_fused, allreduce_fused_of_every_layout,
+    allreduce_changes_what_a_gradient_needs, allreduce_scaled, allreduce_gradients,
+    allreduce_adasum, compression_of_gradients, grouped_allreduce, allgather, allgather_gradients,
+    grouped_allgather, broadcast, broadcast_gradients, alltoall, alltoall_gradients, reducescatter,
+    reducescatter_gradients, grouped_reducescatter, process_sets, process_set_of_a_late_rank,
+    random_orders_with_join, join_allows_sums_only, wrong_shapes, wrong_types,
+    wrong_roots_ops_and_groups, wrong_arguments, duplicate_names, parameters_are_broadcast,
+    optimizer_state_is_broadcast, objects, optimizer_equals_one_process,
+    optimizer_adds_backward_passes, optimizer_reduces_what_a_rank_lacks, optimizer_can_be_clipped,
+    optimizer_of_sparse_gradients, optimizer_of_a_process_set, optimizer_with_adasum,
+    optimizer_checks_its_arguments, sync_batch_norm, barriers, begins_again_after_shutdown,
 ]  # fmt: skip
 
 

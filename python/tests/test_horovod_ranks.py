@@ -17,64 +17,115 @@ import torch.distributed as dist
 from ranks import fork_all, join_group, listening_socket, run_ranks, run_ranks_to_the_end
 
 import lockstep.horovod.torch as hvd
+from lockstep.horovod.torch import worker
 from lockstep.horovod.torch.meeting import Meeting
 from lockstep.horovod.torch.negotiation import Arrival, Negotiation
-from lockstep.horovod.torch.requests import Request
+from lockstep.horovod.torch.requests import Request, Response
 
 
 def request(name: str, shape: tuple[int, ...] = (2,), call: str = "allreduce") -> Request:
     return Request(name, call, 0, "torch.float32", "cpu", (shape,))
 
 
-def names(responses: list[Any]) -> list[str]:
+def agree(negotiation: Negotiation, *arrivals: Arrival) -> list[Response]:
+    slots = negotiation.receive(arrivals)
+    known = negotiation.answers(slots)
+    negotiation.use(each.key for each in known)
+    return known + negotiation.agree()
+
+
+def encode(negotiation: Negotiation, rank: int, *requests: Request) -> tuple[int, list[Request]]:
+    return negotiation.encode(rank, [(each.key, each) for each in requests])
+
+
+def names(responses: list[Response]) -> list[str]:
     return [each.first.name for each in responses]
+
+
+def sent(*names: str) -> Arrival:
+    return Arrival(0, [request(name) for name in names])
 
 
 def test_a_name_is_ready_when_every_rank_has_requested_it() -> None:
     agreed = Negotiation(2, 8)
-    assert agreed.agree([Arrival((), [request("a"), request("b")]), Arrival()]) == []
-    assert names(agreed.agree([Arrival(), Arrival((), [request("b")])])) == ["b"]
-    assert names(agreed.agree([Arrival(), Arrival((), [request("a")])])) == ["a"]
+    assert agree(agreed, sent("a", "b"), Arrival()) == []
+    assert names(agree(agreed, Arrival(), sent("b"))) == ["b"]
+    assert names(agree(agreed, Arrival(), sent("a"))) == ["a"]
     assert agreed.is_idle()
 
 
 def test_an_equal_request_is_one_slot_and_another_shape_is_sent_whole() -> None:
     agreed = Negotiation(2, 8)
-    agreed.agree([Arrival((), [request("a")])] * 2)
-    assert agreed.encode(0, [request("a")]) == ([0], [])
-    assert agreed.encode(1, [request("a", (3,))]) == ([], [request("a", (3,))])
-    assert names(agreed.agree([Arrival([0]), Arrival([0])])) == ["a"]
-    failed = agreed.agree([Arrival([0]), Arrival((), [request("a", (3,))])])
+    agree(agreed, sent("a"), sent("a"))
+    assert encode(agreed, 0, request("a")) == (0b1, [])
+    assert encode(agreed, 1, request("a", (3,))) == (0, [request("a", (3,))])
+    assert names(agree(agreed, Arrival(0b1), Arrival(0b1))) == ["a"]
+    failed = agree(agreed, Arrival(0b1), Arrival(0, [request("a", (3,))]))
     assert failed[0].error == (
         "a: rank 0 submits shape [2], rank 1 [3]: submit one shape under one name"
     )
 
 
-def test_equal_slots_of_all_ranks_have_the_same_answers_as_a_negotiation() -> None:
-    agreed, short = Negotiation(2, 2), Negotiation(2, 2)
-    for each in (agreed, short):
-        each.agree([Arrival((), [request("a"), request("b")])] * 2)
-    assert short.agree_on_slots([0]) == agreed.agree([Arrival([0])] * 2)
-    for each in (agreed, short):  # "b" was used longest ago
-        each.agree([Arrival((), [request("c")])] * 2)
-    kept = [each.encode(0, [request("a"), request("b"), request("c")]) for each in (agreed, short)]
-    assert kept == [([0, 1], [request("b")])] * 2
+def test_a_slot_is_ready_when_every_rank_of_its_process_set_has_sent_it() -> None:
+    agreed = Negotiation(3, 8)
+    agreed.add_set(1, [0, 2])
+    pair = Arrival(0, [request("a")._replace(process_set=1)])
+    agree(agreed, pair, Arrival(), pair)
+    agree(agreed, sent("b", "c"), sent("b", "c"), sent("b", "c"))
+    assert agree(agreed, Arrival(0b111), Arrival(0b010), Arrival()) == []
+    assert not agreed.is_idle()
+    assert names(agree(agreed, Arrival(), Arrival(), Arrival(0b111))) == ["a", "b"]
+    assert names(agree(agreed, Arrival(), Arrival(0b100), Arrival())) == ["c"]
+    assert agreed.is_idle()
+
+
+def test_a_slot_that_waits_meets_another_shape() -> None:
+    agreed = Negotiation(3, 8)
+    agree(agreed, *[sent("a", "b")] * 3)
+    assert agree(agreed, Arrival(0b11), Arrival(), Arrival()) == []
+    assert agree(agreed, Arrival(), Arrival(0, [request("a", (3,))]), Arrival()) == []
+    a, b = sorted(agree(agreed, Arrival(), Arrival(0b10), Arrival(0b11)), key=lambda each: each.key)
+    assert (a.first.name, b.first.name, b.error) == ("a", "b", None)
+    assert a.error is not None and "rank 0 submits shape [2], rank 1 [3]" in a.error
+    assert names(agree(agreed, *[Arrival(0b11)] * 3)) == ["a", "b"]  # the cache has the first
+
+
+def test_a_slot_that_waits_is_ready_without_a_rank_that_joins() -> None:
+    agreed = Negotiation(2, 8)
+    agree(agreed, sent("a"), sent("a"))
+    assert agree(agreed, Arrival(0b1), Arrival()) == []
+    assert names(agree(agreed, Arrival(), Arrival(joined=True))) == ["a"]
+    assert names(agree(agreed, Arrival(0b1), Arrival(joined=True))) == ["a"]
 
 
 def test_a_full_cache_forgets_the_name_that_was_used_longest_ago() -> None:
     agreed = Negotiation(1, 2)
     for name in ("a", "b", "a", "c"):
-        agreed.agree([Arrival((), [request(name)])])
-    assert agreed.encode(0, [request("a"), request("b"), request("c")]) == (
-        [0, 1],
-        [request("b")],
-    )
+        agree(agreed, sent(name))
+    requests = [request("a"), request("b"), request("c")]
+    assert encode(agreed, 0, *requests) == (0b11, [request("b")])
+    agree(agreed, Arrival(0b01))  # "a" is used by its slot
+    agree(agreed, sent("b"))
+    assert encode(agreed, 0, *requests) == (0b11, [request("c")])
 
 
-def test_a_stall_names_the_ranks_and_is_repeated_after_the_same_time() -> None:
+def test_a_name_that_waits_is_answered_after_the_cache_has_forgotten_it() -> None:
+    agreed = Negotiation(2, 1)
+    agree(agreed, sent("a"), sent("a"))
+    assert agree(agreed, Arrival(0b1), Arrival()) == []
+    assert names(agree(agreed, sent("b"), sent("b"))) == ["b"]
+    assert encode(agreed, 1, request("a")) == (0, [request("a")])
+    assert names(agree(agreed, Arrival(), sent("a"))) == ["a"]
+    assert agreed.is_idle()
+
+
+@pytest.mark.parametrize("is_cached", [False, True])
+def test_a_stall_names_the_ranks_and_is_repeated_after_the_same_time(is_cached: bool) -> None:
     now = 100.0
     agreed = Negotiation(3, 8, lambda: now)
-    agreed.agree([Arrival((), [request("late")]), Arrival(), Arrival()])
+    if is_cached:
+        agree(agreed, *[sent("late")] * 3)
+    agree(agreed, Arrival(0b1) if is_cached else sent("late"), Arrival(), Arrival())
     now = 159.0
     assert agreed.stalls(60) == []
     now = 160.0
@@ -84,6 +135,11 @@ def test_a_stall_names_the_ranks_and_is_repeated_after_the_same_time() -> None:
     assert agreed.stalls(60) == []
     now = 220.0
     assert len(agreed.stalls(60)) == 1
+    if is_cached:  # a second rank requests it in another way: it has waited as long as before
+        agree(agreed, Arrival(), Arrival(0, [request("late", (3,))]), Arrival())
+        now = 280.0
+        (stall,) = agreed.stalls(60)
+        assert (stall.seconds, stall.present, stall.missing) == (180, [0, 1], [2])
 
 
 def late(rank: int) -> str:
@@ -109,6 +165,29 @@ def test_a_name_that_a_rank_lacks_is_reported_with_that_rank() -> None:
     said = run_ranks(3, late)
     assert "allreduce.gradient has waited for 0 s: ranks [0, 1] submitted it, ranks [2]" in said[0]
     assert said[1] == said[2] == ""
+
+
+def submits_small_tensors(rank: int, folder: Path) -> int:
+    """The number of cycles in ten steps."""
+    hvd.init()
+    path = folder / f"timeline-{rank}.json"
+    for step in range(12):
+        if step == 2:  # from now on all ranks know how many requests a step has
+            hvd.start_timeline(str(path), mark_cycles=True)
+        handles = [hvd.allreduce_async_(torch.ones(1), name=f"small.{n}") for n in range(50)]
+        for handle in handles:
+            hvd.synchronize(handle)
+    hvd.stop_timeline()
+    events = json.loads(path.read_text())
+    return sum(event.get("name") == "CYCLE_START" for event in events)
+
+
+def test_the_requests_of_a_step_travel_in_one_cycle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A busy machine may submit for longer than the usual interval.
+    monkeypatch.setattr(worker, "_IDLE_SECONDS", 10.0)
+    assert run_ranks(2, submits_small_tensors, tmp_path) == [10, 10]
 
 
 def leaves_early(rank: int) -> str:

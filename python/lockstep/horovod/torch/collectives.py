@@ -45,9 +45,11 @@ def allreduce_async(
     process_set: ProcessSet = global_process_set,
 ) -> Handle:
     """Reduces the tensor over the ranks; synchronize() returns the result in a new tensor."""
-    factors: dict[str, Any] = {"prescale": prescale_factor, "postscale": postscale_factor}
-    reduction = chosen_op(average, op)
-    return submit("allreduce", [tensor], name, process_set, _first, op=reduction, **factors)
+    return submit(
+        *("allreduce", [tensor], name, process_set, _first, False, chosen_op(average, op)),
+        prescale=prescale_factor,
+        postscale=postscale_factor,
+    )
 
 
 def allreduce_async_(
@@ -60,12 +62,11 @@ def allreduce_async_(
     process_set: ProcessSet = global_process_set,
 ) -> Handle:
     """The same in place."""
-    factors: dict[str, Any] = {"prescale": prescale_factor, "postscale": postscale_factor}
-    reduction = chosen_op(average, op)
     return submit(
-        *("allreduce", [tensor], name, process_set, lambda _: tensor, [tensor]),
-        op=reduction,
-        **factors,
+        *("allreduce", [tensor], name, process_set, lambda _: tensor, True),
+        op=chosen_op(average, op),
+        prescale=prescale_factor,
+        postscale=postscale_factor,
     )
 
 
@@ -103,7 +104,7 @@ def grouped_allreduce_async_(
     factors: dict[str, Any] = {"prescale": prescale_factor, "postscale": postscale_factor}
     reduction = chosen_op(average, op)
     return submit(
-        *("allreduce", tensors, name, process_set, _as_given(tensors), tensors),
+        *("allreduce", tensors, name, process_set, _as_given(tensors), True),
         op=reduction,
         **factors,
     )
@@ -177,7 +178,7 @@ def broadcast_async_(
     """The same in place."""
     world("broadcast_()")
     root = check_root("broadcast", root_rank, process_set)
-    return submit("broadcast", [tensor], name, process_set, lambda _: tensor, [tensor], root=root)
+    return submit("broadcast", [tensor], name, process_set, lambda _: tensor, True, root=root)
 
 
 def broadcast_(tensor: Tensor, *arguments: Any, **named: Any) -> Any:
@@ -266,6 +267,8 @@ def poll(handle: Any) -> bool:
 
 def synchronize(handle: Any) -> Any:
     """Waits; the result, or the error of the collective."""
+    if isinstance(handle, Handle):
+        return handle.wait()
     return handle() if callable(handle) else _checked(handle).wait()
 
 

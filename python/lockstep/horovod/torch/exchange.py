@@ -29,32 +29,26 @@ class Exchange:
         self._header = bytearray(self._length)
         self._own = torch.frombuffer(self._header, dtype=torch.uint8)
         self._gathered = torch.empty(size * self._length, dtype=torch.uint8)
+        self._starts = range(0, size * self._length, self._length)
         self._headers = memoryview(self._gathered.numpy())
         self._body = b""
 
-    def offer(self, slots: list[int], others: list[Request], flags: int) -> bool:
-        """Gathers the headers. True if no rank has other requests, and all headers are equal."""
+    def exchange(
+        self, slots: int, others: list[Request], flags: int
+    ) -> tuple[list[Arrival], list[int]]:
+        """The requests of every rank, and the ranks that shut down."""
         self._body = pickle.dumps(others) if others else b""
-        header = self._header
-        header[:] = bytes(self._length)
-        header[0] = flags
-        header[8:16] = len(self._body).to_bytes(8, "little")
-        for slot in slots:
-            header[_HEADER + slot // 8] |= 1 << slot % 8
+        self._header[0] = flags
+        self._header[8:16] = len(self._body).to_bytes(8, "little")
+        self._header[_HEADER:] = slots.to_bytes(self._length - _HEADER, "little")
         gather(self._gathered, self._own, self._group)
-        return not others and self._headers == bytes(header) * self._size
-
-    def arrivals(self) -> tuple[list[Arrival], list[int]]:
-        """After offer(): the requests of every rank, and the ranks that shut down."""
-        length = self._length
-        headers = [bytes(self._headers[at * length :][:length]) for at in range(self._size)]
+        headers = [bytes(self._headers[at : at + self._length]) for at in self._starts]
         lengths = [int.from_bytes(each[8:16], "little") for each in headers]
-        bodies = [b""] * self._size
-        if longest := max(lengths):
-            bodies = self._gather_bodies(longest)
+        longest = max(lengths)
+        bodies = self._gather_bodies(longest) if longest else [b""] * len(headers)
         arrivals = [
             Arrival(
-                _slots_of(each[_HEADER:]),
+                int.from_bytes(each[_HEADER:], "little"),
                 pickle.loads(text[:length]) if length else (),
                 bool(each[0] & JOINED),
             )
@@ -68,13 +62,3 @@ class Exchange:
         gather(gathered, torch.frombuffer(own, dtype=torch.uint8), self._group)
         text = gathered.numpy().tobytes()
         return [text[at * length : (at + 1) * length] for at in range(self._size)]
-
-
-def _slots_of(bits: bytes) -> list[int]:
-    number = int.from_bytes(bits, "little")
-    slots = []
-    while number:
-        lowest = number & -number
-        slots.append(lowest.bit_length() - 1)
-        number ^= lowest
-    return slots

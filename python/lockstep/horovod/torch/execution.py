@@ -7,7 +7,7 @@ copied back. A tensor that is alone is reduced where it is.
 from __future__ import annotations
 
 import itertools
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,8 +15,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from lockstep._compiled import communication
 from lockstep.horovod.torch.adasum import adasum
-from lockstep.horovod.torch.requests import ReduceOp, Request, Response
+from lockstep.horovod.torch.requests import Key, ReduceOp, Request, Response, torch_type
 
 # Names of torch 2.13; those before are deprecated since.
 gather_single = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
@@ -45,71 +46,64 @@ class Group:
     fusion_buffers: dict[Any, Tensor] = field(default_factory=dict)
 
 
-@dataclass
+@dataclass(slots=True)
 class Work:
     """The tensors of this rank's request. A rank that has joined has none."""
 
     request: Request
     inputs: list[Tensor]
-    outputs: list[Tensor] | None = None  # given: the results are written there
+    outputs: list[Tensor] | None = None  # given: those of the inputs, which get the results
 
 
 @dataclass
-class Task:
-    """A response and what this rank contributes to it."""
+class Batch:
+    """Responses that travel together: all-reduces of one kind, or one other call."""
 
-    response: Response
-    group: Group
-    work: Work | None
-    results: Any = None
+    responses: list[Response]
+    keys: list[Key]
+    bytes: int = 0  # one rank has so many
 
 
-def batches_of(responses: list[Response], fusion_bytes: int) -> list[list[Response]]:
+def batches_of(responses: list[Response], fusion_bytes: int) -> list[Batch]:
     """Groups all-reduces that can travel together; all ranks get the same batches."""
-    open_batches: dict[Any, tuple[list[Response], int]] = {}
-    order: list[list[Response]] = []
+    open_batches: dict[Any, Batch] = {}
+    order: list[Batch] = []
     for response in responses:
-        request = response.first
-        size = request_bytes(request)
+        request, size = response.first, response.bytes
         is_sum = request.call == "allreduce" and request.op != ReduceOp.Adasum
         if response.error is not None or not is_sum or size >= _LARGE:
-            order.append([response])
+            order.append(Batch([response], [response.key], size))
             continue
-        kind = (request.process_set, *request[3:5], request.op, *request[8:10])
-        batch, filled = open_batches.get(kind, (None, 0))
-        if batch is None or filled + size > fusion_bytes:
-            batch, filled = [], 0
+        batch = open_batches.get(response.kind)
+        if batch is None or batch.bytes + size > fusion_bytes:
+            batch = open_batches[response.kind] = Batch([], [])
             order.append(batch)
-        batch.append(response)
-        open_batches[kind] = (batch, filled + size)
+        batch.responses.append(response)
+        batch.keys.append(response.key)
+        batch.bytes += size
     return order
 
 
-def request_bytes(request: Request) -> int:
-    if not request.type:
-        return 0
-    size: int = torch_type(request.type).itemsize
-    return size * sum(math.prod(shape) for shape in request.shapes)
+def execute(batch: Batch, group: Group, works: Sequence[Work | None]) -> list[Any]:
+    """The results of each response. Every rank of the group calls it with the same batch.
 
-
-def torch_type(name: str) -> torch.dtype:
-    kind = getattr(torch, name.removeprefix("torch."))
-    assert isinstance(kind, torch.dtype)
-    return kind
-
-
-def execute(batch: list[Task]) -> None:
-    """Sets the results of each task. Every rank of the group calls it with the same batch."""
-    call = batch[0].response.first.call
+    Args:
+        works: what this rank contributes to each; none if it has joined.
+    """
+    response, work = batch.responses[0], works[0]
+    call = response.first.call
     if call == "allreduce":
-        _all_reduce(batch)
-    elif call != "barrier":
-        {
-            "allgather": _all_gather,
-            "broadcast": _broadcast,
-            "alltoall": _all_to_all,
-            "reducescatter": _reduce_scatter,
-        }[call](batch[0])
+        return _all_reduce(batch, group, works)
+    if call == "barrier":
+        return [None]
+    assert work is not None, f"a rank that has joined takes part in no {call}"
+    if call == "allgather":
+        return [_all_gather(response, group, work)]
+    if call == "broadcast":
+        return [_broadcast(response, group, work)]
+    if call == "alltoall":
+        return [_all_to_all(response, group, work)]
+    return [_reduce_scatter(response, group, work)]
 
 
 def _scale(tensors: list[Tensor], factor: float, divisor: int = 1) -> None:
@@ -126,46 +120,60 @@ def _scale(tensors: list[Tensor], factor: float, divisor: int = 1) -> None:
             tensor.div_(divisor, rounding_mode="trunc")
 
 
-def _outputs(task: Task) -> list[Tensor]:
-    """Where an all-reduce happens: copies of the inputs, or the tensors themselves."""
-    request = task.response.first
-    if task.work is None:
-        kind = torch_type(request.type)
-        return [torch.zeros(shape, dtype=kind, device=request.device) for shape in request.shapes]
-    outputs = task.work.outputs or [torch.empty_like(each) for each in task.work.inputs]
-    for output, each in zip(outputs, task.work.inputs, strict=True):
+def _zeros(request: Request) -> Work:
+    """The contribution of a rank that has joined."""
+    kind = torch_type(request.type)
+    zeros = [torch.zeros(shape, dtype=kind, device=request.device) for shape in request.shapes]
+    return Work(request, zeros, zeros)
+
+
+def _outputs(work: Work) -> list[Tensor]:
+    return work.outputs or [torch.empty_like(each) for each in work.inputs]
+
+
+def _outputs_with_inputs(work: Work) -> list[Tensor]:
+    """Copies of the inputs, or the tensors themselves."""
+    outputs = _outputs(work)
+    for output, each in zip(outputs, work.inputs, strict=True):
         if output is not each:
             output.copy_(each)
     return outputs
 
 
-def _all_reduce(batch: list[Task]) -> None:
-    first = batch[0].response.first
-    for task in batch:
-        task.results = _outputs(task)
-    tensors = [each for task in batch for each in task.results]
-    if len(tensors) == 1 and tensors[0].is_contiguous():
-        _reduce_buffer(tensors[0], first, batch[0].group)
-        return
-    if first.op == ReduceOp.Adasum:  # each tensor has an angle of its own
-        for tensor in tensors:
-            _reduce_buffer(tensor, first, batch[0].group)
-        return
-    buffer = _fusion_buffer(tensors, batch[0].group)
-    torch.cat([each.reshape(-1) for each in tensors], out=buffer)
-    _reduce_buffer(buffer, first, batch[0].group)
-    parts = buffer.split([each.numel() for each in tensors])
-    torch._foreach_copy_(
-        tensors, [part.view(each.shape) for part, each in zip(parts, tensors, strict=True)]
-    )
+def _is_plain(tensor: Tensor) -> bool:
+    """True if the elements lie one after another, as they are."""
+    return tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg()
 
 
-def _fusion_buffer(tensors: list[Tensor], group: Group) -> Tensor:
-    size = sum(each.numel() for each in tensors)
-    kind = (tensors[0].dtype, tensors[0].device)
-    buffer = group.fusion_buffers.get(kind)
+def _all_reduce(batch: Batch, group: Group, works: Sequence[Work | None]) -> list[Any]:
+    first = batch.responses[0].first
+    present = [
+        work or _zeros(response.first)
+        for work, response in zip(works, batch.responses, strict=True)
+    ]
+    inputs = [each for work in present for each in work.inputs]
+    # With Adasum each tensor has an angle of its own.
+    if first.op == ReduceOp.Adasum or (len(inputs) == 1 and _is_plain(inputs[0])):
+        outputs = _outputs_with_inputs(present[0])
+        for tensor in outputs:
+            _reduce_buffer(tensor, first, group)
+        return [outputs]
+    results = [_outputs(work) for work in present]
+    buffer = _fusion_buffer(batch, group)
+    communication().pack_tensors(buffer, inputs)
+    _reduce_buffer(buffer, first, group)
+    communication().unpack_tensors(buffer, [each for outputs in results for each in outputs])
+    return results
+
+
+def _fusion_buffer(batch: Batch, group: Group) -> Tensor:
+    first = batch.responses[0].first
+    kind = torch_type(first.type)
+    size = batch.bytes // kind.itemsize
+    buffer = group.fusion_buffers.get((kind, first.device))
     if buffer is None or buffer.numel() < size:
-        buffer = group.fusion_buffers[kind] = tensors[0].new_empty(size)
+        buffer = torch.empty(size, dtype=kind, device=first.device)
+        group.fusion_buffers[kind, first.device] = buffer
     return buffer[:size]
 
 
@@ -209,46 +217,40 @@ def _adasum_of_ranks(tensor: Tensor, group: Group) -> Tensor:
     return adasum(list(gathered.chunk(len(group.ranks)))).view(tensor.shape)
 
 
-def _all_gather(task: Task) -> None:
-    assert task.work is not None, "a rank that has joined gathers nothing"
-    requests = task.response.requests
-    task.results = []
-    for number, tensor in enumerate(task.work.inputs):
-        rows = [requests[rank].shapes[number][0] for rank in task.group.ranks]
+def _all_gather(response: Response, group: Group, work: Work) -> list[Tensor]:
+    results = []
+    for number, tensor in enumerate(work.inputs):
+        rows = [response.requests[rank].shapes[number][0] for rank in group.ranks]
         output = tensor.new_empty((sum(rows), *tensor.shape[1:]))
         if len(set(rows)) == 1:
-            gather_single(output, tensor.contiguous(), group=task.group.group)
+            gather_single(output, tensor.contiguous(), group=group.group)
         else:
             same = [tensor.contiguous()] * len(rows)
-            dist.all_to_all(list(output.split(rows)), same, group=task.group.group)
-        task.results.append(output)
+            dist.all_to_all(list(output.split(rows)), same, group=group.group)
+        results.append(output)
+    return results
 
 
-def _broadcast(task: Task) -> None:
-    assert task.work is not None, "a rank that has joined receives nothing"
-    task.results = _outputs(task)
-    for output in task.results:
+def _broadcast(response: Response, group: Group, work: Work) -> list[Tensor]:
+    results = _outputs_with_inputs(work)
+    for output in results:
         whole = output.contiguous()
-        dist.broadcast(whole, group=task.group.group, group_src=task.response.first.root)
+        dist.broadcast(whole, group=group.group, group_src=response.first.root)
         if whole is not output:
             output.copy_(whole)
+    return results
 
 
-def _all_to_all(task: Task) -> None:
-    """Results: the rows from all ranks, and how many came from each."""
-    assert task.work is not None, "a rank that has joined sends nothing"
-    own = task.work.request.splits
+def _all_to_all(response: Response, group: Group, work: Work) -> list[Tensor]:
+    """The rows from all ranks, and how many came from each."""
+    own = work.request.splits
     assert own is not None
-    place = _place(task)
-    received = [(task.response.requests[rank].splits or ())[place] for rank in task.group.ranks]
-    tensor = task.work.inputs[0].contiguous()
+    place = group.ranks.index(group.own)
+    received = [(response.requests[rank].splits or ())[place] for rank in group.ranks]
+    tensor = work.inputs[0].contiguous()
     output = tensor.new_empty((sum(received), *tensor.shape[1:]))
-    dist.all_to_all_single(output, tensor, received, list(own), group=task.group.group)
-    task.results = [output, torch.tensor(received, dtype=torch.int32)]
-
-
-def _place(task: Task) -> int:
-    return task.group.ranks.index(task.group.own)
+    dist.all_to_all_single(output, tensor, received, list(own), group=group.group)
+    return [output, torch.tensor(received, dtype=torch.int32)]
 
 
 def rows_of_ranks(rows: int, size: int) -> list[int]:
@@ -256,13 +258,12 @@ def rows_of_ranks(rows: int, size: int) -> list[int]:
     return [rows // size + (rank < rows % size) for rank in range(size)]
 
 
-def _reduce_scatter(task: Task) -> None:
-    assert task.work is not None, "a rank that has joined receives nothing"
-    first = task.response.first
-    size = len(task.group.ranks)
+def _reduce_scatter(response: Response, group: Group, work: Work) -> list[Tensor]:
+    first = response.first
+    size = len(group.ranks)
     op = _REDUCTIONS[ReduceOp(first.op)]
-    task.results = []
-    for tensor in task.work.inputs:
+    results = []
+    for tensor in work.inputs:
         source = tensor.contiguous()
         if first.prescale != 1.0:
             source = source.clone()
@@ -271,10 +272,11 @@ def _reduce_scatter(task: Task) -> None:
         if len(set(rows)) > 1:
             source = _padded(source, rows)
         output = source.new_empty((rows[0], *source.shape[1:]))
-        scatter_single(output, source, op, group=task.group.group)
-        output = output[: rows[_place(task)]]
+        scatter_single(output, source, op, group=group.group)
+        output = output[: rows[group.ranks.index(group.own)]]
         _scale([output], first.postscale, size if first.op == ReduceOp.Average else 1)
-        task.results.append(output)
+        results.append(output)
+    return results
 
 
 def _padded(tensor: Tensor, rows: list[int]) -> Tensor:

@@ -121,7 +121,7 @@ class _Reducer:
         submit = collectives.grouped_allreduce_async_
         name = self._names[first]
         handle = submit(tensors, name=name, op=own.op, process_set=own.process_set, **factors)
-        self._requests[first] = kinds, handle.work.request
+        self._requests[first] = kinds, handle.request
         return handle
 
     def _take(self, reduction: _Reduction) -> None:

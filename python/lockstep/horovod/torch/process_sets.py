@@ -14,6 +14,7 @@ class ProcessSet:
     def __init__(self, ranks: Sequence[int] | None = None) -> None:
         self.ranks: list[int] | None = None if ranks is None else sorted(set(ranks))
         self.process_set_id: int | None = None
+        self.has_this_rank = False  # for lockstep.horovod itself
         self._own: int | None = None  # this process's rank in the world
 
     def size(self) -> int:
@@ -30,6 +31,7 @@ class ProcessSet:
     def attach(self, number: int, ranks: list[int], own: int) -> None:
         """For lockstep.horovod itself."""
         self.process_set_id, self.ranks, self._own = number, ranks, own
+        self.has_this_rank = own in ranks
 
     def detach(self) -> None:
         """For lockstep.horovod itself."""

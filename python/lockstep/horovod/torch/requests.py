@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import enum
+import functools
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
+
+import torch
 
 
 class ReduceOp(enum.IntEnum):
@@ -19,6 +23,7 @@ class ReduceOp(enum.IntEnum):
 
 
 Shape = tuple[int, ...]
+Key = tuple[int, str]  # process set and name
 
 
 class Request(NamedTuple):
@@ -37,7 +42,7 @@ class Request(NamedTuple):
     splits: tuple[int, ...] | None = None  # of alltoall: the rows for each rank
 
     @property
-    def key(self) -> tuple[int, str]:
+    def key(self) -> Key:
         return (self.process_set, self.name)
 
 
@@ -48,3 +53,28 @@ class Response:
     first: Request  # that of the lowest rank that made one
     requests: dict[int, Request]  # by rank; ranks that have joined are missing
     error: str | None = None
+
+    @functools.cached_property
+    def key(self) -> Key:
+        return self.first.key
+
+    @functools.cached_property
+    def bytes(self) -> int:
+        """The size of one rank's tensors."""
+        if not self.first.type:
+            return 0
+        size: int = torch_type(self.first.type).itemsize
+        return size * sum(math.prod(shape) for shape in self.first.shapes)
+
+    @functools.cached_property
+    def kind(self) -> tuple[object, ...]:
+        """All-reduces of one kind can travel in one buffer."""
+        first = self.first
+        factors = (first.prescale, first.postscale)
+        return (first.process_set, first.type, first.device, first.op, *factors)
+
+
+def torch_type(name: str) -> torch.dtype:
+    kind = getattr(torch, name.removeprefix("torch."))
+    assert isinstance(kind, torch.dtype)
+    return kind

@@ -9,10 +9,9 @@ import torch
 from torch import Tensor
 
 from lockstep.horovod.torch.errors import InvalidRequestError
-from lockstep.horovod.torch.execution import Work
 from lockstep.horovod.torch.process_sets import ProcessSet
-from lockstep.horovod.torch.requests import Request
-from lockstep.horovod.torch.worker import Handle
+from lockstep.horovod.torch.requests import ReduceOp, Request
+from lockstep.horovod.torch.worker import Handle, Worker
 from lockstep.horovod.torch.world import world
 
 
@@ -22,15 +21,19 @@ def submit(
     name: str | None,
     process_set: ProcessSet,
     finish: Callable[[Any], Any],
-    outputs: Sequence[Tensor] | None = None,
-    **details: Any,
+    in_place: bool = False,
+    op: int = ReduceOp.Sum,
+    root: int = -1,
+    prescale: float = 1.0,
+    postscale: float = 1.0,
+    splits: tuple[int, ...] | None = None,
 ) -> Handle:
     """Returns at once.
 
     Args:
         finish: makes of the list of results what the caller gets.
-        outputs: where the results go, if not into new tensors.
-        details: further fields of the Request.
+        in_place: the results go into the tensors, not into new ones.
+        op: with the arguments that follow, as in Request.
     """
     current = world(f"{call}()")
     number = process_set.process_set_id
@@ -38,45 +41,42 @@ def submit(
         raise ValueError(
             f"{call}: {process_set} is not in use: pass it to hvd.add_process_set() first"
         )
-    if not process_set.included():
+    if not process_set.has_this_rank:
         raise InvalidRequestError(
             f"{call}: rank {current.rank} is not in {process_set}: call it on the ranks of the set"
         )
     if name is None:
         count = current.counters[number, call] = current.counters.get((number, call), 0) + 1
         name = f"noname.{count}"
-    check_tensors(f"{call}.{name}", tensors)
+    name = f"{call}.{name}"
+    check_tensors(name, tensors)
+    kind, device = "", "cpu"
+    if tensors:
+        kind = str(tensors[0].dtype)
+        device = "cpu" if tensors[0].is_cpu else tensors[0].device.type
+    shapes = tuple([tuple(tensor.shape) for tensor in tensors])
+    # By position, because keywords would take longer than all the rest of the request.
     request = Request(
-        name=f"{call}.{name}",
-        call=call,
-        process_set=number,
-        type=str(tensors[0].dtype) if tensors else "",
-        device=tensors[0].device.type if tensors else "cpu",
-        shapes=tuple(tuple(tensor.shape) for tensor in tensors),
-        **details,
+        *(name, call, number, kind, device, shapes, op, root, prescale, postscale, splits)
     )
-    inputs = [tensor.detach() for tensor in tensors]
-    kept = None if outputs is None else [output.detach() for output in outputs]
-    if kept is not None:
-        same = zip(kept, inputs, outputs or (), tensors, strict=True)
-        kept = [own if output is tensor else out for out, own, output, tensor in same]
-    return _begin(request, inputs, kept, finish)
+    inputs = [tensor.detach() if tensor.requires_grad else tensor for tensor in tensors]
+    return _begin(current.worker, request, inputs, inputs if in_place else None, finish)
 
 
 def submit_again(request: Request, tensors: list[Tensor], finish: Callable[[Any], Any]) -> Handle:
     """Submits a request that submit() has made before, in place. The tensors are of the same kinds
     and need no gradient."""
-    return _begin(request, tensors, tensors, finish)
+    return _begin(world(f"{request.call}()").worker, request, tensors, tensors, finish)
 
 
 def _begin(
+    worker: Worker,
     request: Request,
     inputs: list[Tensor],
     outputs: list[Tensor] | None,
     finish: Callable[[Any], Any],
 ) -> Handle:
-    worker = world(f"{request.call}()").worker
-    handle = Handle(worker, Work(request, inputs, outputs), finish)
+    handle = Handle(worker, request, inputs, outputs, finish)
     if request.device == "cuda":
         handle.device_ready = torch.cuda.current_stream().record_event()
     worker.submit(handle)

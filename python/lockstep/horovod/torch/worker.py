@@ -18,12 +18,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from lockstep.horovod.torch.errors import HorovodInternalError, InvalidRequestError
 from lockstep.horovod.torch.exchange import JOINED, SHUTDOWN, Exchange
-from lockstep.horovod.torch.execution import Group, Task, Work, batches_of, execute
+from lockstep.horovod.torch.execution import Batch, Group, Work, batches_of, execute
 from lockstep.horovod.torch.negotiation import Arrival, Negotiation, Stall
-from lockstep.horovod.torch.requests import Response
+from lockstep.horovod.torch.requests import Key, Request
 from lockstep.horovod.torch.settings import Settings
 from lockstep.horovod.torch.timeline import Timeline
 
@@ -32,11 +33,23 @@ _PLANS = 64  # that are kept
 _SMALL = 1 << 20  # bytes: to reduce so few beside the computation gains nothing
 
 
-class Handle:
+class Handle(Work):
     """A collective under way. Another thread completes it."""
 
-    def __init__(self, worker: Worker, work: Work, finish: Callable[[Any], Any]) -> None:
-        self.work = work
+    __slots__ = ("_error", "_finish", "_is_done", "_results", "_worker", "device_ready", "key")
+
+    def __init__(
+        self,
+        worker: Worker,
+        request: Request,
+        inputs: list[Tensor],
+        outputs: list[Tensor] | None,
+        finish: Callable[[Any], Any],
+    ) -> None:
+        self.request = request
+        self.inputs = inputs
+        self.outputs = outputs
+        self.key = request.key
         self.device_ready: Any = None  # an event of the GPU stream that computes the inputs
         self._worker = worker
         self._finish = finish
@@ -88,12 +101,14 @@ class Worker:
         # Held during a cycle. It guards the negotiation, the plans and the exchange's memory.
         self._cycle_mutex = threading.Lock()
         self._progress, self._is_idle = False, True  # after the last cycle
+        self._cycles = 0
         self._usual = 1  # requests that come before a caller waits
-        self._plans: dict[tuple[int, ...], list[list[Response]]] = {}
+        self._plans: dict[int, list[Batch]] = {}  # by slots
         self._plans_version = -1  # of the negotiation
-        self._condition = threading.Condition()
+        self._mutex = threading.RLock()
+        self._condition = threading.Condition(self._mutex)
         self._inbox = _Inbox()
-        self._pending: dict[tuple[int, str], Handle] = {}
+        self._pending: dict[Key, Handle] = {}
         self._failure: Exception | None = None
         self._join_result: int | None = None
         self._was_joined: set[int] = set()
@@ -102,27 +117,29 @@ class Worker:
         self._thread.start()
 
     def submit(self, handle: Handle) -> None:
-        request = handle.work.request
-        with self._condition:
+        key = handle.key
+        with self._mutex:
             if self._failure is not None:
                 raise self._failure
-            if request.key in self._pending:
+            if key in self._pending:
                 raise InvalidRequestError(
-                    f"{request.name}: this name is under way already: call hvd.synchronize() on "
+                    f"{key[1]}: this name is under way already: call hvd.synchronize() on "
                     "its handle first, or give another name"
                 )
-            self._pending[request.key] = handle
+            self._pending[key] = handle
             inbox = self._inbox
-            had_all = self._has_all(inbox)
             if not inbox.handles:
                 inbox.since = time.monotonic()
             inbox.handles.append(handle)
             inbox.since_wait += 1
-            inbox.size += sum(tensor.nbytes for tensor in handle.work.inputs)
-            if inbox.waiting or self._has_all(inbox) != had_all:
+            before = inbox.size
+            for tensor in handle.inputs:
+                inbox.size += tensor.nbytes
+            has_all = len(inbox.handles) == self._usual or before < _SMALL <= inbox.size
+            if has_all or inbox.waiting:
                 self._condition.notify_all()
         if self.timeline:
-            self.timeline.begin(request.name, f"NEGOTIATE_{request.call.upper()}")
+            self.timeline.begin(key[1], f"NEGOTIATE_{handle.request.call.upper()}")
 
     def _has_all(self, inbox: _Inbox) -> bool:
         """The requests of a usual cycle, or large ones. Until then a caller will soon wait, and a
@@ -190,32 +207,52 @@ class Worker:
                 if self._inbox.waiting:  # a caller runs the cycles
                     self._condition.wait(_IDLE_SECONDS)
                     continue
+            before = self._cycles
             self._await_cycle()
             with self._cycle_mutex:
-                if not self._inbox.waiting:
+                # A caller may have run the cycle. One more would be empty, and delay other ranks
+                # until this one has new requests.
+                if not self._inbox.waiting and self._cycles == before:
                     self._run_cycle()
 
     def _await_cycle(self) -> None:
         """Waits for the beginning of a cycle."""
         with self._condition:
-            now = time.monotonic()
-            end = now + (_IDLE_SECONDS if self._is_idle else self._settings.cycle)
+            inbox, begin, is_woken = self._inbox, time.monotonic(), False
+            seen, grown = 0, begin
             while self._failure is None:
-                inbox = self._inbox
                 if inbox.stopping or (inbox.waiting and (inbox.handles or self._progress)):
                     return
-                if inbox.handles and self._has_all(inbox):
-                    end = min(end, inbox.since + self._settings.cycle)
-                if (now := time.monotonic()) >= end:
+                now = time.monotonic()
+                if len(inbox.handles) > seen:
+                    seen, grown = len(inbox.handles), now
+                end = self._next_cycle(begin, grown)
+                if now >= end or (is_woken and inbox.joining):
                     return
-                self._condition.wait(end - now)
-                end = now if inbox.joining else end
+                is_woken = self._condition.wait(end - now)
+
+    def _next_cycle(self, begin: float, grown: float) -> float:
+        """When a cycle begins while no caller waits.
+
+        Args:
+            begin: the end of the last cycle.
+            grown: when there were more requests than before.
+        """
+        inbox, cycle = self._inbox, self._settings.cycle
+        if not inbox.handles:
+            return begin + (_IDLE_SECONDS if self._is_idle else cycle)
+        if self._has_all(inbox):
+            return inbox.since + cycle
+        # A cycle with some of the requests would only be one more.
+        latest = inbox.since + _IDLE_SECONDS
+        return latest if self._is_idle else min(latest, grown + cycle)
 
     # --- a cycle, with the cycle mutex held ---
 
     def _run_cycle(self) -> None:
         if self.failed() is not None:
             return
+        self._cycles += 1
         try:
             handles, flags = self._take_inbox()
             if self.timeline:
@@ -236,14 +273,13 @@ class Worker:
 
     def _cycle(self, handles: list[Handle], flags: int) -> bool:
         negotiation = self._negotiation
-        slots, others = negotiation.encode(self._rank, [each.work.request for each in handles])
-        all_equal = self._exchange.offer(slots, others, flags)
-        if all_equal and slots and not flags and negotiation.is_idle():
-            self._execute(self._plan(slots))
-            return True
-        arrivals, stopping = self._exchange.arrivals()
-        responses = negotiation.agree(arrivals)
-        self._execute(batches_of(responses, self._settings.fusion_bytes))
+        requests = [(each.key, each.request) for each in handles]
+        slots, others = negotiation.encode(self._rank, requests)
+        arrivals, stopping = self._exchange.exchange(slots, others, flags)
+        ready = negotiation.receive(arrivals)
+        batches = self._plan(ready) if ready else []
+        batches = batches + batches_of(negotiation.agree(), self._settings.fusion_bytes)
+        self._execute(batches)
         self._end_join(arrivals)
         self._report_stalls()
         if stopping:
@@ -253,68 +289,65 @@ class Worker:
                     "ended, or waited too long for a name"
                 )
             )
-        return bool(responses) or any(each.slots or each.requests for each in arrivals)
+        return bool(batches) or any(each.slots or each.requests for each in arrivals)
 
-    def _plan(self, slots: list[int]) -> list[list[Response]]:
-        """The batches to execute when all ranks send the same slots, as in each training step."""
-        if self._plans_version != self._negotiation.version or len(self._plans) == _PLANS:
-            self._plans_version = self._negotiation.version
+    def _plan(self, slots: int) -> list[Batch]:
+        """The batches to execute when these slots are ready, kept for the next training step."""
+        negotiation = self._negotiation
+        if self._plans_version != negotiation.version or len(self._plans) == _PLANS:
+            self._plans_version = negotiation.version
             self._plans.clear()
-        key = tuple(sorted(slots))
-        plan = self._plans.get(key)
+        plan = self._plans.get(slots)
         if plan is None:
-            responses = self._negotiation.agree_on_slots(key)
-            plan = self._plans[key] = batches_of(responses, self._settings.fusion_bytes)
-        else:
-            self._negotiation.use_slots(key)
+            plan = batches_of(negotiation.answers(slots), self._settings.fusion_bytes)
+            self._plans[slots] = plan
+        for batch in plan:
+            negotiation.use(batch.keys)
         return plan
 
-    def _execute(self, batches: list[list[Response]]) -> None:
+    def _execute(self, batches: list[Batch]) -> None:
         for batch in batches:
-            group = self._groups[batch[0].first.process_set]
+            first = batch.responses[0]
+            group = self._groups[first.first.process_set]
             if self._rank not in group.ranks:
                 continue
-            with self._condition:
-                handles = [self._pending.pop(each.first.key, None) for each in batch]
+            with self._mutex:
+                handles = [self._pending.pop(key, None) for key in batch.keys]
             if self.timeline:
-                for response, handle in zip(batch, handles, strict=True):
+                for key, handle in zip(batch.keys, handles, strict=True):
                     if handle is not None:
-                        self.timeline.end(response.first.name)
-            if batch[0].error is not None:
-                if handles[0] is not None:
-                    handles[0].fail(InvalidRequestError(batch[0].error))
-                continue
-            tasks = [
-                Task(response, group, handle.work if handle else None)
-                for response, handle in zip(batch, handles, strict=True)
-            ]
-            self._execute_batch(tasks, handles)
+                        self.timeline.end(key[1])
+            if first.error is None:
+                self._execute_batch(batch, group, handles)
+            elif handles[0] is not None:
+                handles[0].fail(InvalidRequestError(first.error))
 
-    def _execute_batch(self, batch: list[Task], handles: list[Handle | None]) -> None:
-        call = batch[0].response.first.call.upper()
+    def _execute_batch(self, batch: Batch, group: Group, handles: list[Handle | None]) -> None:
+        first = batch.responses[0].first
         timeline = self.timeline
         if timeline:
-            for task in batch:
-                timeline.begin(task.response.first.name, call)
-        on_device = [each for each in handles if each is not None and each.device_ready is not None]
+            for key in batch.keys:
+                timeline.begin(key[1], first.call.upper())
+        on_device = [each for each in handles if each] if first.device == "cuda" else []
         try:
             for handle in on_device:
                 handle.device_ready.wait()
             with torch.no_grad():
-                execute(batch)
+                results = execute(batch, group, handles)
             if on_device:
                 torch.cuda.current_stream().synchronize()
         except Exception as error:
-            failure = HorovodInternalError(f"{batch[0].response.first.name}: {error}")
+            failure = HorovodInternalError(f"{first.name}: {error}")
             for each in handles:
                 if each is not None:
                     each.fail(failure)
             raise
-        for task, each in zip(batch, handles, strict=True):
-            if timeline:
-                timeline.end(task.response.first.name)
+        if timeline:
+            for key in batch.keys:
+                timeline.end(key[1])
+        for result, each in zip(results, handles, strict=True):
             if each is not None:
-                each.complete(task.results)
+                each.complete(result)
 
     def _end_join(self, arrivals: list[Arrival]) -> None:
         joined = {rank for rank, each in enumerate(arrivals) if each.joined}
