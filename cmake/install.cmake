@@ -21,7 +21,8 @@ install(DIRECTORY packaging/prometheus DESTINATION share/lockstep COMPONENT prog
 # Python finds torch's libraries beside the package.
 set_target_properties(lockstep_python PROPERTIES INSTALL_RPATH $ORIGIN/../torch/lib)
 install(TARGETS lockstep DESTINATION lockstep/bin COMPONENT wheel EXCLUDE_FROM_ALL)
-install(TARGETS lockstep_python DESTINATION lockstep COMPONENT wheel EXCLUDE_FROM_ALL)
+install(TARGETS lockstep_python lockstep_report_lines DESTINATION lockstep COMPONENT wheel
+        EXCLUDE_FROM_ALL)
 install(FILES ${CMAKE_BINARY_DIR}/python/lockstep/_build.py DESTINATION lockstep COMPONENT wheel
         EXCLUDE_FROM_ALL)
 

@@ -5,17 +5,16 @@ minute is dropped, and so are those of the next five seconds. Dropped reports ar
 comes with the first one, and the total when the program ends.
 """
 
-import functools
 import json
-import math
 import socket
 import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from lockstep._environment import log_environment
+from lockstep._report_lines import metrics_line
 from lockstep._report_queue import ReportQueue
 
 _SEND_MAX = 60.0  # seconds that a report may wait for the agent
@@ -24,7 +23,6 @@ _DELIVERY_MAX = 1.0  # seconds that the program waits for what must arrive befor
 _PASSING = ("metrics", "progress")  # reports that the program does not wait for
 
 _encoder = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
-_json_of_name = functools.lru_cache(maxsize=10_000)(_encoder.encode)
 
 _Report = Mapping[str, Any]
 
@@ -35,6 +33,7 @@ class Agent:
     def __init__(self, path: str) -> None:
         self._connection = AgentConnection(path)
         self._queue = ReportQueue(self._run)
+        self.lines = self._queue.lines
         self._is_forked = False
         self._environment = threading.Thread(
             target=log_environment, name="lockstep environment", daemon=True
@@ -45,11 +44,11 @@ class Agent:
 
         A forked child waits for each report, since it may end without notice (`os._exit`).
         """
-        if report["kind"] in _PASSING:
-            if not self._queue.put(report):
-                self._connection.drop(1, "too many reports wait for it")
-        else:
-            self._queue.put_now(report)
+        line = report_line(report)
+        if report["kind"] not in _PASSING:
+            self._queue.put_now(line)
+        elif not self._queue.put(line):
+            self._connection.drop(1, "too many reports wait for it")
         if self._is_forked or report["kind"] not in _PASSING:
             self._queue.flush(_DELIVERY_MAX)
 
@@ -65,15 +64,20 @@ class Agent:
     def reset_after_fork(self) -> None:
         """In a forked child: the connection and the queue are those of the parent."""
         self._connection.reset()
-        self._queue = ReportQueue(self._run)
+        self._queue = ReportQueue(self._run, takes_plain=False)
+        self.lines = self._queue.lines
         self._is_forked = True
 
     def _run(self) -> None:
-        self._connection.send(self._queue.take())
+        self._send_next()
         if not self._is_forked:
             self._environment.start()
         while True:
-            self._connection.send(self._queue.take())
+            self._send_next()
+
+    def _send_next(self) -> None:
+        lines, _ = self._queue.take()
+        self._connection.send(lines)
 
 
 class AgentConnection:
@@ -85,9 +89,9 @@ class AgentConnection:
         self._retry_at = 0.0
         self._dropped = 0
 
-    def send(self, reports: Iterable[_Report]) -> None:
-        """Sends them, or counts them as dropped after a minute; raises nothing."""
-        lines = _Lines(b"".join(map(report_line, reports)))
+    def send(self, reports: bytes) -> None:
+        """Sends these lines, or counts them as dropped after a minute; raises nothing."""
+        lines = _Lines(reports)
         if time.monotonic() < self._retry_at:
             self.drop(lines.left(), "it failed a moment ago")
             return
@@ -157,21 +161,9 @@ class _Lines:
 
 def report_line(report: _Report) -> bytes:
     """The report as the agent takes it, with its line end."""
-    if report["kind"] != "metrics":
-        return _encoder.encode(report).encode() + b"\n"
-    values = ",".join(
-        f"{_json_of_name(name)}:{_json_number(value)}" for name, value in report["values"].items()
-    )
-    line = f'{{"kind":"metrics","step":{report["step"]},"time_us":{report["time_us"]}'
-    return f'{line},"values":{{{values}}}}}\n'.encode()
-
-
-def _json_number(value: float) -> str:
-    if math.isfinite(value):
-        return repr(value)
-    if math.isnan(value):
-        return '"NaN"'
-    return '"Infinity"' if value > 0 else '"-Infinity"'
+    if report["kind"] == "metrics":
+        return metrics_line(report["step"], report["time_us"], report["values"])
+    return _encoder.encode(report).encode() + b"\n"
 
 
 def _left(deadline: float) -> float:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lockstep._agent import AgentConnection, warn
+from lockstep._agent import AgentConnection, report_line, warn
 from lockstep._report_queue import ReportQueue
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class ExternalAgent:
         self._print_report = print_report
         self._finished = 0
         self._session = _Session(print_report)
+        self.lines = self._session.lines
 
     def deliver(self, report: _Report) -> None:
         """Queues the report. Only a fault waits, for a second at most."""
@@ -63,6 +64,7 @@ class ExternalAgent:
         session = self._session
         self._finished += 1
         self._session = _Session(self._print_report, number=self._finished)
+        self.lines = self._session.lines
         session.leave(_End(_line_of(error)))
 
     def at_exit(self) -> None:
@@ -72,6 +74,7 @@ class ExternalAgent:
     def reset_after_fork(self) -> None:
         """In a forked child: the connections belong to the parent, and locks may be held."""
         self._session = self._session.of_child()
+        self.lines = self._session.lines
 
 
 class _Session:
@@ -88,6 +91,7 @@ class _Session:
         self._places = places  # of the process that has forked this one
         self._media: MediaFolder | None = None
         self._queue = ReportQueue(self._run)
+        self.lines = self._queue.lines
         self._has_no_agent = False
         self._dropped = 0
         self._presence: _Presence | None = None
@@ -96,9 +100,11 @@ class _Session:
     def deliver(self, report: _Report) -> None:
         if self._has_no_agent:
             self._print_report(report)
+        elif report["kind"] == "media":
+            self._queue.put_object(report)
         elif report["kind"] not in ("metrics", "progress"):
-            self._queue.put_now(report)
-        elif not self._queue.put(report):
+            self._queue.put_now(report_line(report))
+        elif not self._queue.put(report_line(report)):
             self._dropped += 1
         if report["kind"] == "fault":
             self._queue.flush(_FAULT_MAX)
@@ -113,7 +119,7 @@ class _Session:
             return
         if self._presence is None:
             self._queue.flush(_ATTACH_MAX)
-        self._queue.put_now(leave)
+        self._queue.put_object(leave)
         leave.is_done.wait(_DELIVERY_MAX + _FAULT_MAX)
         if self._dropped:
             warn(f"{self._dropped} reports were dropped: too many waited")
@@ -137,25 +143,25 @@ class _Session:
         next_notes = 0.0
         has_ended = False
         while not has_ended:
-            entries = self._queue.take(_NOTES_EVERY if hears_notes else None)
+            lines, objects = self._queue.take(_NOTES_EVERY if hears_notes else None)
             if self._presence is not None and hears_notes and time.monotonic() >= next_notes:
                 self._presence.print_notes()
                 next_notes = time.monotonic() + _NOTES_EVERY
-            self._send([each for each in entries if not isinstance(each, _Leave)])
+            self._send(lines)
+            for media in objects:
+                if not isinstance(media, _Leave):
+                    self._write_media(media)
             self._queue.mark_sent()
-            for leave in entries:
+            for leave in objects:
                 if isinstance(leave, _Leave):
                     has_ended = self._leave(leave)
 
-    def _send(self, reports: list[_Report]) -> None:
-        if self._reports is None:
-            for report in reports:
-                self._print_report(report)
+    def _send(self, lines: bytes) -> None:
+        if self._reports is not None:
+            self._reports.send(lines)
             return
-        self._reports.send([each for each in reports if each["kind"] != "media"])
-        for report in reports:
-            if report["kind"] == "media":
-                self._write_media(report)
+        for line in lines.splitlines():
+            self._print_report(json.loads(line))
 
     def _write_media(self, report: _Report) -> None:
         """The agent sends what is in the folder."""
@@ -188,6 +194,7 @@ class _Session:
         if rank == 0:
             warn(f"{why}; training goes on, and metrics are printed")
         self._has_no_agent = True
+        self._queue.refuse_plain()
 
 
 class _Leave:

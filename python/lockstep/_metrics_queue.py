@@ -86,7 +86,7 @@ class MetricsQueue:
         self._send = send
         self._warn = warn
         self._lock = threading.RLock()  # a signal handler may call log(), too
-        self._waiting: deque[Metrics] = deque()
+        self.waiting: deque[Metrics] = deque()  # for a device, or for others that do
         self._watches = False
 
     def put(self, metrics: Metrics, is_here: bool) -> None:
@@ -95,18 +95,18 @@ class MetricsQueue:
         Raises:
             RuntimeError: the device has failed. All that wait are lost.
         """
-        if is_here and not self._waiting:
+        if is_here and not self.waiting:
             self._send(metrics)
             return
         with self._lock:
             self._watch()
-            self._waiting.append(metrics)
+            self.waiting.append(metrics)
             self._send_until(_QUEUED_MAX, _WAIT_MAX)
-            if len(self._waiting) > _QUEUED_MAX:
+            if len(self.waiting) > _QUEUED_MAX:
                 self._drop(1, f"{_QUEUED_MAX} later ones wait for the device, too")
 
     def send_ready(self) -> None:
-        if self._waiting:
+        if self.waiting:
             with self._lock:
                 self._send_until(_QUEUED_MAX, 0)
 
@@ -117,30 +117,30 @@ class MetricsQueue:
                 self._send_until(0, _EXIT_WAIT_MAX)
             except RuntimeError as error:
                 self._warn(f"metrics are lost: {str(error).splitlines()[0]}")
-            if self._waiting:
-                self._drop(len(self._waiting), f"the device needs more than {_EXIT_WAIT_MAX:g} s")
+            if self.waiting:
+                self._drop(len(self.waiting), f"the device needs more than {_EXIT_WAIT_MAX:g} s")
 
     def _send_until(self, left_max: int, seconds: float) -> None:
         """Sends what is here; waits while more than `left_max` are not."""
         deadline = time.monotonic() + seconds
-        while self._waiting:
+        while self.waiting:
             if self._first_is_here():
-                self._send(self._waiting.popleft().as_numbers())
-            elif len(self._waiting) <= left_max or time.monotonic() >= deadline:
+                self._send(self.waiting.popleft().as_numbers())
+            elif len(self.waiting) <= left_max or time.monotonic() >= deadline:
                 return
             else:
                 time.sleep(_POLL_PAUSE)
 
     def _first_is_here(self) -> bool:
         try:
-            return self._waiting[0].is_here()
+            return self.waiting[0].is_here()
         except RuntimeError:
-            self._waiting.clear()  # a device that has failed computes nothing more
+            self.waiting.clear()  # a device that has failed computes nothing more
             raise
 
     def _drop(self, count: int, reason: str) -> None:
         for _ in range(count):
-            metrics = self._waiting.popleft()
+            metrics = self.waiting.popleft()
             self._warn(f"the metrics of step {metrics.step} are lost: {reason}")
 
     def _watch(self) -> None:
@@ -158,4 +158,4 @@ class MetricsQueue:
     def _forget(self) -> None:
         """In a forked child: the parent sends them, and the lock may be held."""
         self._lock = threading.RLock()
-        self._waiting.clear()
+        self.waiting.clear()

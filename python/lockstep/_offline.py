@@ -20,6 +20,7 @@ from typing import Any
 
 from lockstep._agent import report_line, warn
 from lockstep._external import own_rank
+from lockstep._report_lines import Lines
 
 
 class OfflineFolder:
@@ -30,6 +31,7 @@ class OfflineFolder:
         Raises:
             OSError: the folder cannot be made or written to.
         """
+        self.lines = Lines(0)  # never open: each report is written at once
         self.folder = Path(folder).absolute()
         self.rank = own_rank()
         self.media = self.folder / "media"

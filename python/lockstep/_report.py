@@ -110,6 +110,16 @@ def log(values: Mapping[str, SupportsFloat | Any], step: int | None = None) -> N
     A tensor of a GPU is copied without waiting for it. It is sent when it is there: at the next
     call, at an optimizer's step, or when the program ends.
     """
+    global _latest_step
+    at = _latest_step if step is None else step
+    if _agent is not None and not _metrics.waiting and _agent.lines.put(values, at, _metric_names):
+        _latest_step = at
+        return
+    _log_any(values, step)
+
+
+def _log_any(values: Mapping[str, SupportsFloat | Any], step: int | None) -> None:
+    """Sends metrics that need more than a line in the buffer, such as a tensor."""
     if type(values) is not dict and not isinstance(values, Mapping):
         raise TypeError(f'metrics have names, as in log({{"loss": 2.1}}), got {values!r}')
     numbers: dict[str, float | DeviceNumber] = {}

@@ -15,6 +15,7 @@ from torch import nn
 
 import lockstep
 from lockstep import _capture, _metrics_queue, _report
+from lockstep._report_lines import Lines
 
 INDEX = 4
 DEVICE = torch.device("simulated", INDEX)
@@ -31,6 +32,8 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """The reports that an agent would get."""
 
     class Agent:
+        lines = Lines(0)  # closed: all metrics come to deliver()
+
         def deliver(self, report: dict[str, Any]) -> None:
             reports.append(report)
 

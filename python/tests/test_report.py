@@ -22,6 +22,94 @@ def test_what_json_cannot_write_travels_as_words(agent: FakeAgent) -> None:
     assert report["values"] == {"a": "NaN", "b": "Infinity", "c": "-Infinity"}
 
 
+def test_numbers_arrive_with_their_bits_at_each_call(agent: FakeAgent) -> None:
+    numbers = [0.1, -0.0, 5e-324, 1.7976931348623157e308, 1e16, 123456789.0, float("inf"), 2, -7]
+    program = f"""
+inf = float("inf")
+for step in range(3):
+    lockstep.log({{f"m{{i}}": value for i, value in enumerate({numbers})}}, step=step)
+    lockstep._report._agent.finish()
+"""
+    reports = agent.reports_of(program)
+    assert [report["step"] for report in reports] == [0, 1, 2]
+    for report in reports:
+        arrived = [float(value) for value in report["values"].values()]
+        assert [value.hex() for value in arrived] == [float(each).hex() for each in numbers]
+        assert all(isinstance(value, (float, str)) for value in report["values"].values())
+
+
+def test_names_arrive_as_they_are_at_each_call(agent: FakeAgent) -> None:
+    program = """
+for step in range(3):
+    names = ['a "quoted" \\\\ name', "Verlust/größe", "half " + chr(0xD800)]
+    lockstep.log(dict.fromkeys(names, 1.0), step=step)
+    lockstep._report._agent.finish()
+"""
+    for report in agent.reports_of(program):
+        assert list(report["values"]) == ['a "quoted" \\ name', "Verlust/größe", "half ?"]
+
+
+def test_metrics_of_all_kinds_keep_their_order_and_latest_step(agent: FakeAgent) -> None:
+    program = """
+import decimal
+lockstep.event("begin", step=0)
+for step in range(500):
+    lockstep.log({"plain": 1.0}, step=step)
+    lockstep.log({"other": decimal.Decimal(2), "flag": True})
+    lockstep.log({"plain": 1})
+    if step % 100 == 0:
+        lockstep.progress(step, 500)
+"""
+    reports = agent.reports_of(program)[1:]
+    assert [report["step"] for report in reports] == sorted(report["step"] for report in reports)
+    assert len(reports) == 1505
+    values = [report["values"] for report in reports if report["kind"] == "metrics"]
+    assert values == [{"plain": 1}, {"other": 2, "flag": 1}, {"plain": 1}] * 500
+
+
+def test_a_call_that_is_refused_leaves_nothing_of_its_line(agent: FakeAgent) -> None:
+    program = """
+for step in range(100):
+    lockstep.log({"loss": 1.0}, step=step)
+    for values, at in (({"loss": 1.0, "word": "x"}, 7), ({"loss": 1.0}, -1), ({"loss": []}, 7)):
+        try:
+            lockstep.log(values, step=at)
+        except (TypeError, ValueError):
+            continue
+        raise AssertionError
+"""
+    assert [report["step"] for report in agent.reports_of(program)] == list(range(100))
+
+
+def test_a_step_that_the_agent_cannot_read_stops_nothing(agent: FakeAgent) -> None:
+    program = """
+for step in (2**63 - 1, 2**63, 1):
+    lockstep.log({"loss": 1.0}, step=step)
+    lockstep._report._agent.finish()
+"""
+    assert [report["step"] for report in agent.reports_of(program)] == [2**63 - 1, 2**63, 1]
+
+
+def test_a_burst_is_taken_without_a_wake_up_and_a_killed_child_loses_nothing(
+    agent: FakeAgent,
+) -> None:
+    program = """
+import os, signal
+lockstep.event("begin", step=0)
+for step in range(1, 1000):
+    lockstep.log({"loss": 0.5}, step=step)
+while len(lockstep._report._agent.lines):
+    pass
+lockstep._report._agent.finish()
+if os.fork() == 0:
+    lockstep.log({"child": 1.0}, step=1000)
+    os.kill(os.getpid(), signal.SIGKILL)
+os.wait()
+"""
+    steps = [report["step"] for report in agent.reports_of(program, connections=2)]
+    assert sorted(steps) == list(range(1001))
+
+
 def test_progress_and_checkpoints_reach_the_agent(agent: FakeAgent, tmp_path: Path) -> None:
     program = f"lockstep.progress(3, 400); lockstep.checkpoint(100, {str(tmp_path)!r})"
     assert agent.reports_of(program) == [

@@ -15,7 +15,7 @@ OLDEST = {"GLIBC": (2, 34), "GLIBCXX": (3, 4, 29), "CXXABI": (1, 3, 13)}
 
 
 def binaries() -> list[Path]:
-    extensions = (BUILD / "python/lockstep").glob("_lockstep*.so")
+    extensions = (BUILD / "python/lockstep").glob("_*.so")
     libraries = (BUILD / "lib").glob("liblockstep-*.so")
     plugin = BUILD / "lib/libnccl-net-lockstep.so"
     return [BUILD / "bin/lockstep", plugin, *sorted(extensions), *sorted(libraries)]
@@ -49,6 +49,12 @@ def test_the_extension_needs_no_library_that_only_some_builds_of_torch_have() ->
     [extension] = (BUILD / "python/lockstep").glob("_lockstep*.so")
     of_torch = {name for name in needed_by(extension) if re.match("lib(torch|c10|cu|nccl)", name)}
     assert of_torch == {"libtorch.so", "libtorch_cpu.so", "libtorch_python.so", "libc10.so"}
+
+
+def test_the_lines_of_reports_need_neither_torch_nor_one_version_of_python() -> None:
+    extension = BUILD / "python/lockstep/_report_lines.abi3.so"
+    needed = {name.partition(".so")[0] for name in needed_by(extension)}
+    assert needed <= {"libstdc++", "libm", "libgcc_s", "libc"}
 
 
 def test_the_standard_librarys_functions_are_not_those_that_torch_has_copied() -> None:
