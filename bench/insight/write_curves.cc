@@ -4,6 +4,7 @@
 //
 // The metrics are those of the case charts of `./dev bench page`: group0/metric0, group1/metric1...
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -47,7 +48,8 @@ PointBatch batch_of(const model::RunId& run, const Shape& shape, int begin, Rand
 }
 
 void write(const std::filesystem::path& folder, const model::RunId& run, const Shape& shape) {
-  const auto store = open_folder_series(folder).value();
+  // Points come faster than a busy machine seals them.
+  const auto store = open_folder_series(folder, {.wait = std::chrono::minutes(10)}).value();
   Random random(1);
   for (int step = 0; step < shape.steps; step += kAtOnce)
     (void)store->append(batch_of(run, shape, step, random)).value();

@@ -208,6 +208,28 @@ def test_the_curves_of_a_run_are_drawn_and_mark_what_is_not_finite(view: Tab) ->
     view.page.wait_for_url(re.compile(r"/runs/demo/1$"))
 
 
+# Another zoom at each of 20 frames.
+MOVES_ZOOM = """
+async () => {
+  for (let from = 1; from <= 20; from += 1) {
+    history.replaceState(null, "", `${location.pathname}?zoom=${from},150`);
+    dispatchEvent(new PopStateEvent("popstate"));
+    await new Promise((resolve) => requestAnimationFrame(resolve));
+  }
+}
+"""
+
+
+def test_a_zoom_reads_points_only_when_it_rests(view: Tab) -> None:
+    view.go("/runs/demo/1")
+    shown(view.page.get_by_role("region", name="train/loss", exact=True).locator("canvas"))
+    calls: list[str] = []
+    view.page.on("request", lambda each: calls.append(each.url))
+    with view.page.expect_response(re.compile("loss.*after_step=19")):
+        view.page.evaluate(MOVES_ZOOM)
+    assert all("after_step=19" in call for call in calls if "after_step" in call)
+
+
 def test_a_failed_run_leads_to_the_first_error_in_its_lines(view: Tab) -> None:
     view.go("/runs/demo/2")
     view.sees("FileNotFoundError: no shard 417")

@@ -1,8 +1,11 @@
 // The table of examples is shared with the page: web/src/query/golden.test.ts.
 #include "platform/store/run_query.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -132,6 +135,15 @@ TEST_F(RunQueryTest, PagesHaveEachRunOnceInTheOrderOfTheWhole) {
                   from_json<std::vector<std::string>>(example["runs"]).value())
             << line << ", limit " << limit << ", " << looked_at << " runs a call";
       }
+}
+
+TEST_F(RunQueryTest, RunsSubmittedAtOnceAreInTheOrderOfTheirNumbers) {
+  ASSERT_TRUE(database_->execute("update runs set submitted = 1"));
+  std::vector<std::int64_t> numbers;
+  for (const std::string& run : select(selection("nodes>0", 1)))
+    numbers.push_back(model::parse_run_id(run).value().number);
+  EXPECT_EQ(numbers.size(), table_["runs"].size());
+  EXPECT_TRUE(std::ranges::is_sorted(numbers, std::ranges::greater()));
 }
 
 TEST_F(RunQueryTest, ACallLooksAtABoundedNumberOfRuns) {

@@ -11,7 +11,7 @@ import { ErrorBoundary } from "./ErrorBoundary";
 import { HelpDialog } from "./HelpDialog";
 import { handleKey, useKeys } from "./keyboard";
 import { Palette } from "./Palette";
-import { navigate, useAddress } from "./router";
+import { navigate, usePath } from "./router";
 import { Shell } from "./Shell";
 import { toggleTheme } from "./theme";
 
@@ -23,7 +23,7 @@ const ReportView = lazy(() => import("../views/report/ReportView"));
 const CompareView = lazy(() => import("../views/compare/CompareView"));
 
 export function App() {
-  const { pathname, search } = useAddress();
+  const pathname = usePath();
   const who = useWhoAmI();
   const [shown, setShown] = useState<"" | "help" | "palette">("");
   useEffect(() => {
@@ -42,7 +42,7 @@ export function App() {
     t: toggleTheme,
   });
   if (pathname === "/login") return <LogInView next="/" />;
-  if (who.data === null) return <LogInView next={pathname + search} />;
+  if (who.data === null) return <LogInView next={pathname + location.search} />;
   // Views ask the daemon only once the reader is known. Without an answer they say so themselves.
   if (who.isPending && who.failureCount === 0) return null;
   return (

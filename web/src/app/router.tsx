@@ -3,7 +3,8 @@ import { type AnchorHTMLAttributes, type MouseEvent, useSyncExternalStore } from
 
 const listeners = new Set<() => void>();
 
-function subscribe(listener: () => void): () => void {
+/** Calls the listener at each change of the address, until the returned function is called. */
+export function onAddress(listener: () => void): () => void {
   listeners.add(listener);
   window.addEventListener("popstate", listener);
   return () => {
@@ -19,17 +20,29 @@ export function navigate(to: string, how: "push" | "replace" = "push"): void {
   for (const listener of listeners) listener();
 }
 
-/** The path and the query of the address, such as "/runs/demo/42?x=time". */
-export function useAddress(): URL {
-  const text = useSyncExternalStore(subscribe, () => location.pathname + location.search);
-  return new URL(text, location.origin);
+/** A part of the address. Components render again only when this part changes. */
+export function useAddress(part: () => string): string {
+  return useSyncExternalStore(onAddress, part);
+}
+
+export function usePath(): string {
+  return useAddress(() => location.pathname);
 }
 
 /** One parameter of the address, and a setter that replaces it. An empty text removes it. */
 export function useParameter(name: string): [string, (value: string) => void] {
-  const address = useAddress();
-  return [address.searchParams.get(name) ?? "", (value) => setParameters({ [name]: value })];
+  const value = useAddress(() => readParameter(name));
+  return [value, (value) => setParameters({ [name]: value })];
 }
+
+export function readParameter(name: string): string {
+  const { search } = location;
+  if (search !== read.search) read = { search, values: new URLSearchParams(search) };
+  return read.values.get(name) ?? "";
+}
+
+// A change of the address is read by each part of a view.
+let read = { search: "", values: new URLSearchParams() };
 
 export function setParameters(values: Record<string, string>): void {
   const address = new URL(location.href);

@@ -5,14 +5,12 @@ import { useTheme } from "../app/theme";
 import { type Look, optionsOf, readColors } from "./chartOptions";
 import type { ChartData } from "./lines";
 import type { PlacedMark } from "./marks";
-
-export type Zoom = [number, number] | null;
+import type { SharedZoom, Zoom } from "./zoom";
 
 interface Props extends Look {
   data: ChartData;
   marks: readonly PlacedMark[];
-  zoom: Zoom;
-  setZoom: (zoom: Zoom) => void;
+  zoom: SharedZoom;
   /** The index in `data.x` below the pointer, of this chart or another one; null: none. */
   onHover: (index: number | null, mark: PlacedMark | null) => void;
 }
@@ -57,13 +55,29 @@ export function Chart(props: Props) {
     plot.current?.setData(columns(data));
   }, [data]);
 
-  const [from, to] = props.zoom ?? [null, null];
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the range function reads the zoom.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the hook that draws reads the marks.
   useEffect(() => {
-    plot.current?.setData(plot.current.data);
-  }, [from, to, props.marks]);
+    plot.current?.redraw(false);
+  }, [props.marks]);
+
+  const { zoom } = props;
+  useEffect(
+    () =>
+      zoom.subscribe(() => {
+        if (plot.current) show(plot.current, zoom.get());
+      }),
+    [zoom],
+  );
 
   return <div className="chart" ref={box} style={{ height }} />;
+}
+
+/** uPlot draws all changes of one task together. */
+function show(plot: uPlot, zoom: Zoom): void {
+  const [from, to] = zoom ?? [plot.data[0][0], plot.data[0].at(-1)];
+  const { min, max } = plot.scales.x ?? {};
+  if (from === undefined || to === undefined || (from === min && to === max)) return;
+  plot.setScale("x", { min: from, max: to });
 }
 
 function columns(data: ChartData): uPlot.AlignedData {

@@ -1,18 +1,20 @@
 import { type ReactNode, useCallback, useMemo, useRef, useState } from "react";
 import { formatExact, formatNumber, formatSeconds, formatTick } from "../text/format";
-import { Chart, type Zoom } from "./Chart";
+import { Chart } from "./Chart";
 import { paletteSize } from "./chartOptions";
 import "./charts.css";
 import { axisMetric, buildLines, type ChartData, type Curve, type XAxis } from "./lines";
 import { type Mark, type PlacedMark, placeMarks } from "./marks";
+import type { SharedZoom, Zoom } from "./zoom";
 
 export interface ChartSettings {
   axis: XAxis;
   smoothing: number;
   log: boolean;
   band: boolean;
-  zoom: Zoom;
-  setZoom: (zoom: Zoom) => void;
+  zoom: SharedZoom;
+  /** The zoom for which points are read. */
+  restedZoom: Zoom;
   syncKey: string;
 }
 
@@ -89,7 +91,6 @@ export function ChartCard(props: Props) {
           tick={props.tick ?? formatTick}
           binary={props.binary ?? false}
           zoom={settings.zoom}
-          setZoom={settings.setZoom}
           onHover={onHover}
         />
       )}

@@ -2,6 +2,7 @@ import { setParameters } from "../app/router";
 import { Switch } from "../parts/Switch";
 import type { ChartSettings } from "./ChartCard";
 import { axisMetric, type XAxis } from "./lines";
+import { useIsZoomed } from "./zoom";
 
 const axes: readonly [XAxis, string][] = [
   ["step", "Step"],
@@ -20,6 +21,7 @@ interface Props {
 
 /** The axis, smoothing and scale of all charts of a view. */
 export function ChartTools({ settings, ranks, search, axes: offered, metrics }: Props) {
+  const isZoomed = useIsZoomed(settings.zoom);
   return (
     <div className="chart-tools">
       {search && (
@@ -75,8 +77,8 @@ export function ChartTools({ settings, ranks, search, axes: offered, metrics }: 
           choose={(value) => setParameters({ ranks: value === "each" ? "each" : "" })}
         />
       )}
-      {settings.zoom && (
-        <button type="button" className="button" onClick={() => settings.setZoom(null)}>
+      {isZoomed && (
+        <button type="button" className="button" onClick={() => settings.zoom.set(null)}>
           Reset the zoom
         </button>
       )}

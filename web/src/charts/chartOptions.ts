@@ -1,9 +1,10 @@
 // How a chart looks and reacts, as options of uPlot.
 import type uPlot from "uplot";
 import { formatSecondsTick, formatTick } from "../text/format";
-import type { Zoom } from "./Chart";
+import { LinePainter, type Stroke } from "./drawLines";
 import type { ChartData, Line, XAxis } from "./lines";
 import type { MarkKind, PlacedMark } from "./marks";
+import type { SharedZoom, Zoom } from "./zoom";
 
 export interface Look {
   height: number;
@@ -20,8 +21,7 @@ interface Live {
   current: {
     data: ChartData;
     marks: readonly PlacedMark[];
-    zoom: Zoom;
-    setZoom: (zoom: Zoom) => void;
+    zoom: SharedZoom;
     onHover: (index: number | null, mark: PlacedMark | null) => void;
   };
 }
@@ -56,7 +56,10 @@ export function readColors(): Colors {
 }
 
 export function optionsOf(look: Look, width: number, colors: Colors, live: Live): uPlot.Options {
-  const { data } = live.current;
+  const { lines } = live.current.data;
+  const strokes = lines.map((line) => strokeOf(line, colors));
+  const low = lines.find((line) => line.kind === "low");
+  const painter = new LinePainter(lines, `${colors.palette[(low?.color ?? 0) % paletteSize]}30`);
   return {
     width: Math.max(width, 50),
     height: look.height,
@@ -73,12 +76,17 @@ export function optionsOf(look: Look, width: number, colors: Colors, live: Live)
     scales: {
       x: {
         time: look.axis === "time",
-        range: (_, min, max) => xRange(min, max, live.current.zoom),
+        range: (_, min, max) => xRange(min, max, live.current.zoom.get()),
       },
       y: look.log ? { distr: 3 } : { range: yRange },
     },
-    series: [{}, ...data.lines.map((line) => seriesOf(line, colors))],
-    bands: bandsOf(data.lines, colors),
+    series: [
+      {},
+      ...lines.map((line, index) => ({
+        ...seriesOf(line, strokes[index]),
+        paths: (...asked: Parameters<uPlot.Series.PathBuilder>) => painter.paths(...asked),
+      })),
+    ],
     axes: axesOf(look, colors),
     hooks: {
       setSelect: [
@@ -87,7 +95,7 @@ export function optionsOf(look: Look, width: number, colors: Colors, live: Live)
           const from = plot.posToVal(plot.select.left, "x");
           const to = plot.posToVal(plot.select.left + plot.select.width, "x");
           plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-          live.current.setZoom([from, to]);
+          live.current.zoom.set([from, to]);
         },
       ],
       setCursor: [
@@ -97,32 +105,37 @@ export function optionsOf(look: Look, width: number, colors: Colors, live: Live)
           else live.current.onHover(idx ?? null, markNear(plot, live.current.marks, left));
         },
       ],
+      drawSeries: [
+        (plot, series) => {
+          const stroke = strokes[series - 1];
+          if (stroke) painter.draw(plot, series, stroke);
+        },
+      ],
       draw: [(plot) => drawMarks(plot, live.current, colors)],
     },
   };
 }
 
 function showAll(live: Live): null {
-  live.current.setZoom(null);
+  live.current.zoom.set(null);
   return null;
 }
 
-function seriesOf(line: Line, colors: Colors): uPlot.Series {
-  const stroke = colors.palette[line.color % paletteSize];
-  const plain = { spanGaps: true, points: { show: false } };
-  if (line.kind === "raw") return { ...plain, stroke, width: 1, alpha: 0.22 };
-  if (line.kind === "low" || line.kind === "high")
-    return { ...plain, stroke: `${stroke}50`, width: 0.5 };
-  const single = line.values.filter((value) => value !== null).length === 1;
-  return { ...plain, stroke, width: 1.5, points: { show: single, size: 6 } };
+function strokeOf(line: Line, colors: Colors): Stroke {
+  const color = colors.palette[line.color % paletteSize] ?? "";
+  return line.kind === "raw" ? { color, width: 1, alpha: 0.22 } : { color, width: 1.5, alpha: 1 };
 }
 
-function bandsOf(lines: Line[], colors: Colors): uPlot.Band[] {
-  const low = lines.findIndex((line) => line.kind === "low");
-  const high = lines.findIndex((line) => line.kind === "high");
-  if (low < 0 || high < 0) return [];
-  const color = colors.palette[(lines[low]?.color ?? 0) % paletteSize];
-  return [{ series: [high + 1, low + 1], fill: `${color}26` }];
+function seriesOf(line: Line, stroke: Stroke | undefined): uPlot.Series {
+  const single = line.values.filter((value) => value !== null).length === 1;
+  const points = { show: single && line.kind === "line", size: 6 };
+  return {
+    stroke: stroke?.color,
+    width: stroke?.width,
+    alpha: stroke?.alpha,
+    spanGaps: true,
+    points,
+  };
 }
 
 function axesOf(look: Look, colors: Colors): uPlot.Axis[] {
@@ -164,7 +177,7 @@ const timeSteps = [
 ].concat([1, 2, 5, 7, 14, 30, 60].map((days) => days * 86400));
 
 function xRange(min: number | null, max: number | null, zoom: Zoom): [number, number] {
-  if (zoom) return zoom;
+  if (zoom) return [...zoom];
   if (min === null || max === null) return [0, 1];
   return min === max ? [min - 1, max + 1] : [min, max];
 }

@@ -119,9 +119,11 @@ function linesOf(curves: readonly Curve[], columns: Column[], options: LineOptio
 }
 
 const statisticKinds = { mean: "line", min: "low", max: "high" } as const;
+/** Lines are drawn in their order: the band, then the mean on it. */
+const drawnOrder = ["low", "high", "line"];
 
 function statisticsOf(curves: readonly Curve[], columns: Column[], options: LineOptions): Part[] {
-  return curves.map(({ label, color, statistic = "mean" }, index) => {
+  const parts = curves.map(({ label, color, statistic = "mean" }, index) => {
     const column = columns[index] ?? { x: [], y: [] };
     const smoothed = statistic === "mean" && options.smoothing > 0;
     return {
@@ -131,6 +133,7 @@ function statisticsOf(curves: readonly Curve[], columns: Column[], options: Line
       column: smoothed ? { x: column.x, y: smooth(column.y, options.smoothing) } : column,
     };
   });
+  return parts.sort((a, b) => drawnOrder.indexOf(a.kind) - drawnOrder.indexOf(b.kind));
 }
 
 const buckets = 400;

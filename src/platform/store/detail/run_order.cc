@@ -127,12 +127,14 @@ Place RunOrder::place_of(const ReadRun& run) const {
 
 bool RunOrder::is_before(const Place& a, const Place& b) const {
   if (a.is_last != b.is_last) return b.is_last;
-  const auto order = std::tie(a.key, a.run) <=> std::tie(b.key, b.run);
+  const auto order =
+      std::tie(a.key, a.run.number, a.run.project) <=> std::tie(b.key, b.run.number, b.run.project);
   return a.is_last || is_descending() ? order > 0 : order < 0;
 }
 
 // They select the runs of the filter that come after the place. Its parameters have no names,
-// since of_named() has it twice.
+// since of_named() has it twice. The number is before the project, as in the indices: otherwise
+// each call would sort all runs with the value of the place.
 RunOrder::Part RunOrder::conditions(std::string_view value, const std::optional<Place>& after,
                                     bool down) const {
   Part part{.sql = format("{} is not null", value)};
@@ -148,9 +150,9 @@ RunOrder::Part RunOrder::conditions(std::string_view value, const std::optional<
   if (value == "submitted" && filter.since) add("submitted >= ?", {sql_time(*filter.since)});
   if (value == "submitted" && filter.until) add("submitted < ?", {sql_time(*filter.until)});
   if (after)
-    add(format("({}, project, number) {} (?, ?, ?)", value, down ? "<" : ">"),
-        {sql_key(after->key, value != "value"), sql_text(after->run.project),
-         sql_integer(after->run.number)});
+    add(format("({}, number, project) {} (?, ?, ?)", value, down ? "<" : ">"),
+        {sql_key(after->key, value != "value"), sql_integer(after->run.number),
+         sql_text(after->run.project)});
   return part;
 }
 
@@ -159,7 +161,7 @@ RunOrder::Part RunOrder::of_column(std::string_view table, std::string_view valu
   Part part = conditions(value, after, down);
   part.sql = format(
       "select project, number, typeof({0}), {0}, {0} from {1} where {2} order by {0}{3}, "
-      "project{3}, number{3}",
+      "number{3}, project{3}",
       value, table, part.sql, down ? " desc" : "");
   return part;
 }
@@ -184,7 +186,7 @@ RunOrder::Part RunOrder::of_named(const std::optional<Place>& after) const {
     part.values.push_back(name);
     append(part.values, where.values);
   }
-  part.sql += format(" order by 4{0}, 1{0}, 2{0}", down ? " desc" : "");
+  part.sql += format(" order by 4{0}, 2{0}, 1{0}", down ? " desc" : "");
   return part;
 }
 

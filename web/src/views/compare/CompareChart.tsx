@@ -37,7 +37,7 @@ function ByMetricChart({ name, runs, settings, by, title, always }: Props & { by
       logging.map((run) => run.id),
       name,
       by,
-      settings.zoom,
+      settings.restedZoom,
       live,
     ),
     enabled: visible && logging.length > 0,

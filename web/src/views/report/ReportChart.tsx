@@ -2,7 +2,7 @@ import { useQueries } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { runQuery, useRuns } from "../../api/queries";
 import type { Run } from "../../api/types";
-import type { Zoom } from "../../charts/Chart";
+import { localZoom, useRestedZoom } from "../../charts/zoom";
 import { usePause } from "../../live/live";
 import { daemonFilter, selectRuns } from "../../query/match";
 import { parseQuery } from "../../query/parse";
@@ -56,11 +56,12 @@ function ByQuery({ block }: { block: ChartBlock }) {
 }
 
 function Drawn({ block, runs }: { block: ChartBlock; runs: readonly Run[] }) {
-  const [zoom, setZoom] = useState<Zoom>(null);
+  const [zoom] = useState(localZoom);
+  const restedZoom = useRestedZoom(zoom);
   const { axis, smoothing, log } = block;
   const settings = useMemo(
-    () => ({ axis, smoothing, log, band: false, zoom, setZoom, syncKey: axis }),
-    [axis, smoothing, log, zoom],
+    () => ({ axis, smoothing, log, band: false, zoom, restedZoom, syncKey: axis }),
+    [axis, smoothing, log, zoom, restedZoom],
   );
   if (runs.length === 0) return <p className="muted">No run has logged {block.metric}.</p>;
   return (

@@ -4,7 +4,7 @@ import { useRun } from "../../api/queries";
 import type { Run } from "../../api/types";
 import { shellWord, useViewCommand } from "../../app/command";
 import { useKeys } from "../../app/keyboard";
-import { Link, navigate, runPath, useAddress } from "../../app/router";
+import { Link, navigate, runPath, useAddress, useParameter } from "../../app/router";
 import { useViewTitle } from "../../app/title";
 import { Empty } from "../../parts/Empty";
 import { ErrorBox } from "../../parts/ErrorBox";
@@ -33,7 +33,6 @@ const tabs = [
 
 /** One run: its state at the top, and below it a tab for each thing to look at. */
 export default function RunView({ id, tab }: { id: string; tab: string }) {
-  useAddress();
   const run = useRun(id);
   const move = (by: number) => {
     const at = tabs.findIndex(([name]) => name === tab);
@@ -55,7 +54,7 @@ export default function RunView({ id, tab }: { id: string; tab: string }) {
     current?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [tab, isLoaded]);
   useViewTitle(...(run.data ? [run.data.name, id] : [id]));
-  useViewCommand(commandFor(id, tab));
+  useRunCommand(id, tab);
   if (run.isError) return <RunError id={id} error={run.error} retry={() => void run.refetch()} />;
   if (!run.data) return <div className="view" />;
   return (
@@ -63,15 +62,7 @@ export default function RunView({ id, tab }: { id: string; tab: string }) {
       <RunHeader run={run.data} lost={run.lost} />
       <RunNotices run={run.data} />
       <nav className="tabs" aria-label="Of this run" ref={tabsBox}>
-        {tabs.map(([name, label]) => (
-          <Link
-            key={name}
-            href={runPath(id, name) + keptQuery(name)}
-            aria-current={name === tab ? "page" : undefined}
-          >
-            {label}
-          </Link>
-        ))}
+        <TabLinks id={id} tab={tab} />
       </nav>
       <Tab run={run.data} tab={tab} />
     </div>
@@ -79,8 +70,17 @@ export default function RunView({ id, tab }: { id: string; tab: string }) {
 }
 
 /** Charts and telemetry share their axis and zoom. */
-function keptQuery(tab: string): string {
-  return tab === "" || tab === "telemetry" ? location.search : "";
+function TabLinks({ id, tab }: { id: string; tab: string }) {
+  const search = useAddress(() => location.search);
+  return tabs.map(([name, label]) => (
+    <Link
+      key={name}
+      href={runPath(id, name) + (name === "" || name === "telemetry" ? search : "")}
+      aria-current={name === tab ? "page" : undefined}
+    >
+      {label}
+    </Link>
+  ));
 }
 
 function Tab({ run, tab }: { run: Run; tab: string }) {
@@ -109,16 +109,18 @@ function RunError({ id, error, retry }: { id: string; error: unknown; retry: () 
   );
 }
 
-function logCommand(id: string): string {
-  const values = new URLSearchParams(location.search);
-  const find = values.get("find");
-  const rank = values.get("rank");
+function useRunCommand(id: string, tab: string): void {
+  const [find] = useParameter("find");
+  const [rank] = useParameter("rank");
+  useViewCommand(tab === "logs" ? logCommand(id, find, rank) : commandFor(id, tab));
+}
+
+function logCommand(id: string, find: string, rank: string): string {
   const options = `${rank ? ` --rank ${rank}` : ""}${find ? ` -i --grep ${shellWord(find)}` : ""}`;
   return `lockstep logs ${id}${options || " --follow"}`;
 }
 
 function commandFor(id: string, tab: string): string {
-  if (tab === "logs") return logCommand(id);
   if (tab === "telemetry") return `lockstep metrics ${id} --node 0`;
   if (tab === "flight") return `lockstep flight ${id}`;
   if (tab === "") return `lockstep plot ${id}`;

@@ -1,4 +1,4 @@
-import { useDeferredValue, useEffect, useMemo, useState } from "react";
+import { useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
 import { compareMax } from "../../api/queries";
 import { quickLimit, useRunPages } from "../../api/runPages";
 import type { Run } from "../../api/types";
@@ -28,9 +28,9 @@ export function RunsView() {
   const deferred = useDeferredValue(text);
   const query = useMemo(() => parseQuery(deferred), [deferred]);
   // The first runs that are there are selected at once, until the daemon has answered.
-  const asked = useSettled(deferred, settleMilliseconds);
+  const asked = useAsked(text);
   const filter = useMemo(() => daemonFilter(asked), [asked]);
-  const rested = useSettled(asked, restMilliseconds);
+  const rested = useRested(asked);
   const rests = rested === asked || query.group !== null;
   const list = useRunPages(filter, rests);
   const all = list.runs;
@@ -174,14 +174,28 @@ const settleMilliseconds = 30;
 /** A line that did not change for this time is read in full. */
 const restMilliseconds = 400;
 
-/** The text as it was when it last rested for a time. */
-function useSettled(text: string, milliseconds: number): string {
-  const [settled, setSettled] = useState(text);
+/** The text for the daemon: at once, or after a moment if it changes faster than it is asked. */
+function useAsked(text: string): string {
+  const [asked, setAsked] = useState(text);
+  const changed = useRef(0);
   useEffect(() => {
-    const timer = setTimeout(() => setSettled(text), milliseconds);
+    const isFast = performance.now() - changed.current < settleMilliseconds;
+    changed.current = performance.now();
+    if (!isFast) return setAsked(text);
+    const timer = setTimeout(() => setAsked(text), settleMilliseconds);
     return () => clearTimeout(timer);
-  }, [text, milliseconds]);
-  return settled;
+  }, [text]);
+  return asked;
+}
+
+/** The text as it was when it last rested. */
+function useRested(text: string): string {
+  const [rested, setRested] = useState(text);
+  useEffect(() => {
+    const timer = setTimeout(() => setRested(text), restMilliseconds);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return rested;
 }
 
 function toggled(before: ReadonlySet<string>, key: string): Set<string> {

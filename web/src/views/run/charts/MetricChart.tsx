@@ -35,7 +35,7 @@ export function MetricChart(props: Props) {
 function ByMetricChart({ name, run, settings, marks, metric }: Props & { metric: string }) {
   const [element, visible] = useVisible<HTMLDivElement>();
   const query = useQuery({
-    ...curvesByMetric([run.id], name, metric, settings.zoom, run.state === "running"),
+    ...curvesByMetric([run.id], name, metric, settings.restedZoom, run.state === "running"),
     enabled: visible,
   });
   const curves = useMemo(
@@ -56,7 +56,7 @@ function ByMetricChart({ name, run, settings, marks, metric }: Props & { metric:
 
 function SeriesChart({ name, run, ranks, settings, marks }: Props) {
   const [element, visible] = useVisible<HTMLDivElement>();
-  const zoomed = settings.axis === "step" ? settings.zoom : null;
+  const zoomed = settings.axis === "step" ? settings.restedZoom : null;
   const query = useQuery({
     ...metricQuery({
       id: run.id,
