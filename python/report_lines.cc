@@ -13,7 +13,7 @@
 #include <chrono>
 #include <cmath>
 #include <exception>
-#include <new>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -172,13 +172,13 @@ PyObject* make_lines(PyTypeObject* type, PyObject* arguments, PyObject*) {
   if (PyArg_ParseTuple(arguments, "n", &limit) == 0) return nullptr;
   const auto allocate = reinterpret_cast<allocfunc>(PyType_GetSlot(type, Py_tp_alloc));
   PyObject* self = allocate(type, 0);
-  if (self != nullptr) new (&lines_of(self)) Lines{.limit = limit};
+  if (self != nullptr) std::construct_at(&lines_of(self), Lines{.limit = limit});
   return self;
 }
 
 void delete_lines(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
-  lines_of(self).~Lines();
+  std::destroy_at(&lines_of(self));
   reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
   Py_DECREF(type);
 }
