@@ -1,7 +1,10 @@
 #include "platform/store/identity_store.h"
 
+#include <string>
+#include <variant>
+
 #include "platform/store/audit_table.h"
-#include "platform/store/identity_tables.h"
+#include "platform/store/identity_tables.h"  // IWYU pragma: keep (the tables of rows)
 
 namespace lockstep::store {
 namespace {
