@@ -31,7 +31,7 @@ SIMULATED = "train/simulated_device"
 # Other projects' headers that our sources include. Whole, since another compiler may take other
 # branches of them.
 HEADERS = ("fmt", "nlohmann", "xxhash.h")
-PYTHON_SOURCES = ("extension.cc", "train.cc", "recovery.cc", "checkpoints.cc")
+PYTHON_SOURCES = ("extension.cc", "fusion.cc", "train.cc", "recovery.cc", "checkpoints.cc")
 
 
 class Architecture:

@@ -159,21 +159,18 @@ def _all_reduce(batch: Batch, group: Group, works: Sequence[Work | None]) -> lis
             _reduce_buffer(tensor, first, group)
         return [outputs]
     results = [_outputs(work) for work in present]
-    buffer = _fusion_buffer(batch, group)
+    buffer = _fusion_buffer(batch, inputs[0], group)
     communication().pack_tensors(buffer, inputs)
     _reduce_buffer(buffer, first, group)
     communication().unpack_tensors(buffer, [each for outputs in results for each in outputs])
     return results
 
 
-def _fusion_buffer(batch: Batch, group: Group) -> Tensor:
-    first = batch.responses[0].first
-    kind = torch_type(first.type)
-    size = batch.bytes // kind.itemsize
-    buffer = group.fusion_buffers.get((kind, first.device))
+def _fusion_buffer(batch: Batch, like: Tensor, group: Group) -> Tensor:
+    size = batch.bytes // like.itemsize
+    buffer = group.fusion_buffers.get((like.dtype, like.device))
     if buffer is None or buffer.numel() < size:
-        buffer = torch.empty(size, dtype=kind, device=first.device)
-        group.fusion_buffers[kind, first.device] = buffer
+        buffer = group.fusion_buffers[like.dtype, like.device] = like.new_empty(size)
     return buffer[:size]
 
 
