@@ -38,10 +38,13 @@ export function RunsView() {
   const isAnswered = list.isSuccess && !list.isPlaceholderData && asked === text;
   const isSelected = isAnswered && deferred === text && filter.query !== undefined;
   const isPending = !isSelected && daemonQuery(text) !== "";
-  const read = useMemo(() => (isPending ? all.slice(0, previewMax) : all), [isPending, all]);
+  // A letter is shown, and the daemon asked, before other rows are selected.
+  const isPreview = useDeferredValue(isPending) && isPending;
+  const read = useMemo(() => (isPreview ? all.slice(0, previewMax) : all), [isPreview, all]);
+  const isOfDaemon = !isPreview && filter.query !== undefined;
   const runs = useMemo(
-    () => (isSelected ? answeredRuns(read, query) : selectRuns(read, query)),
-    [isSelected, read, query],
+    () => (isOfDaemon ? answeredRuns(read, query) : selectRuns(read, query)),
+    [isOfDaemon, read, query],
   );
   // An answer has the runs that the daemon looked at, maybe none. Groups are of the runs that are
   // there.
